@@ -1,0 +1,193 @@
+"""What a game is to the rest of the program: ``GameSpec``, the registry, and readable options.
+
+Room: engine. Python only; nothing here is compiled.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engine import rules
+
+GAME_MODULES = ("kuhn",)
+"""Modules of ``engine.games`` that are registered on first use, in the order they are listed."""
+
+
+class UnknownGameError(ValueError):
+    """A game, preset, option or option value that does not exist; names what is allowed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """How a view becomes numbers. A change of meaning or size raises ``version``."""
+
+    name: str
+    version: int
+    code: int
+    """Passed to the compiled ``observe`` and ``describe_actions``."""
+    observation_size: int
+    action_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One rule option: the int that the kernels see, by the word that people write."""
+
+    values: Mapping[str, int] | None = None
+    """Allowed words and their codes; None when the option is a plain number."""
+    low: int = 0
+    high: int = 0
+    """Inclusive bounds of a plain number."""
+    help: str = ""
+
+    def parse(self, name: str, value: object) -> int:
+        """Return the code of ``value`` (word, number or bool). Raises UnknownGameError."""
+        if self.values is not None:
+            word = str(value).lower() if isinstance(value, bool) else str(value)
+            word = {"true": "yes", "false": "no"}.get(word, word)
+            if word in self.values:
+                return self.values[word]
+            allowed = ", ".join(self.values)
+            raise UnknownGameError(f"rule option {name} = {value!r}: allowed are {allowed}")
+        try:
+            number = int(str(value))
+        except ValueError:
+            number = self.low - 1
+        if not self.low <= number <= self.high:
+            raise UnknownGameError(
+                f"rule option {name} = {value!r}: allowed are {self.low} to {self.high}"
+            )
+        return number
+
+    def word(self, code: int) -> str:
+        """Return the word for ``code``."""
+        if self.values is None:
+            return str(code)
+        return next(word for word, value in self.values.items() if value == code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameSpec:
+    """Static facts of one game. ``register`` checks them against the compiled functions."""
+
+    name: str
+    game_type: type
+    """NamedTuple class with int fields only; its fields are the keys of ``options``."""
+    options: Mapping[str, Option]
+    presets: Mapping[str, Any]
+    """Instances of ``game_type`` by name; the first is the default."""
+    state_dtype: np.dtype[Any]
+    encoders: tuple[Encoder, ...]
+    max_actions: int
+    """Most legal actions in any position of any variant."""
+    max_plies: int
+    """No game of any variant is longer (arrays are sized by it)."""
+    num_equity_states: int = 0
+    """Rows of the match-equity table; 0 for games of a single hand."""
+    equity_prior: Callable[[Any], np.ndarray[Any, Any]] | None = None
+    """``game -> float64[num_equity_states]``, prior probability that the row's side wins."""
+    reward_terms: tuple[str, ...] = ("win",)
+    statistics: tuple[str, ...] = ()
+    initial_states: Callable[[Any], list[tuple[float, Any]]] | None = None
+    """``game -> [(probability, state)]`` for the exactly solvable games: every first deal."""
+    format_action: Callable[[Any, Any, int], str] = field(
+        default=lambda game, view, code: str(code)
+    )
+    """``(game, view, action) -> text``."""
+    format_view: Callable[[Any, Any, int], str] = field(default=lambda game, view, seat: str(view))
+    """``(game, view, seat) -> text`` for play-throughs, one or more lines."""
+    state_from_document: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """``(game, document) -> state`` for the position documents of ``tests/cases``."""
+
+    def encoder(self, name: str) -> Encoder:
+        """Return the encoder called ``name``. Raises UnknownGameError."""
+        for encoder in self.encoders:
+            if encoder.name == name:
+                return encoder
+        allowed = ", ".join(encoder.name for encoder in self.encoders)
+        raise UnknownGameError(f"encoder {name!r} of {self.name}: allowed are {allowed}")
+
+    def new_states(self, count: int) -> Any:
+        """Return ``count`` zeroed states as a ``np.recarray`` (elements are views into it)."""
+        return np.zeros(count, dtype=self.state_dtype).view(np.recarray)
+
+    def new_state(self) -> Any:
+        """Return one zeroed state."""
+        return self.new_states(1)[0]
+
+    def make(self, preset: str = "", overrides: Mapping[str, object] | None = None) -> Any:
+        """Return a game from a preset and overrides in words. Raises UnknownGameError."""
+        preset = preset or next(iter(self.presets))
+        if preset not in self.presets:
+            allowed = ", ".join(self.presets)
+            raise UnknownGameError(f"rules {preset!r} of {self.name}: allowed are {allowed}")
+        game = self.presets[preset]
+        codes: dict[str, int] = {}
+        for name, value in (overrides or {}).items():
+            if name not in self.options:
+                allowed = ", ".join(self.options) or "none"
+                raise UnknownGameError(
+                    f"rule option {name!r} of {self.name}: allowed are {allowed}"
+                )
+            codes[name] = self.options[name].parse(name, value)
+        return game._replace(**codes)
+
+    def describe(self, game: Any) -> dict[str, str]:
+        """Return all options of ``game`` in words; ``make("", describe(game)) == game``."""
+        return {name: self.options[name].word(code) for name, code in game._asdict().items()}
+
+
+_REGISTRY: dict[str, GameSpec] = {}
+
+
+def register(spec: GameSpec, functions: Mapping[str, Any]) -> GameSpec:
+    """Add a game. ``functions`` is the module's ``globals()``.
+
+    Raises ValueError for a second game of the same name, or a second NamedTuple of the same name:
+    numba tells NamedTuples apart by name and field types alone and would serve one game's machine
+    code for the other.
+    """
+    type_name = spec.game_type.__name__
+    for other in _REGISTRY.values():
+        if other.name == spec.name or other.game_type.__name__ == type_name:
+            raise ValueError(
+                f"game {spec.name!r} ({type_name}): name already taken by {other.name!r}"
+            )
+    fields = getattr(spec.game_type, "_fields", None)
+    if not fields or set(fields) != set(spec.options):
+        raise TypeError(f"{type_name}: options {sorted(spec.options)} are not its fields {fields}")
+    rules.implement(spec.game_type, functions)
+    _REGISTRY[spec.name] = spec
+    return spec
+
+
+def _load_all() -> None:
+    for module in GAME_MODULES:
+        importlib.import_module(f"engine.games.{module}")
+
+
+def game_names() -> list[str]:
+    """Return the names of all registered games."""
+    _load_all()
+    return list(_REGISTRY)
+
+
+def get_spec(name: str) -> GameSpec:
+    """Return the spec of the game called ``name``. Raises UnknownGameError."""
+    _load_all()
+    if name not in _REGISTRY:
+        raise UnknownGameError(f"game {name!r}: allowed are {', '.join(_REGISTRY)}")
+    return _REGISTRY[name]
+
+
+def spec_of(game: Any) -> GameSpec:
+    """Return the spec of a game instance."""
+    for spec in _REGISTRY.values():
+        if isinstance(game, spec.game_type):
+            return spec
+    raise UnknownGameError(f"{type(game).__name__} is not a registered game")
