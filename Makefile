@@ -1,0 +1,62 @@
+# make train     set up, then train with a live view until Ctrl-C
+# make test      the same set-up, then every check and every test
+#
+# Variables:  MINUTES=10  SEED=1  NAME=my-run  SET="self_play.games=64 …"  TORCH=cpu|cuda
+#             PRESET=cuarenta-laptop  PYTHON=python3.12  VENV=.venv  TESTS="tests/engine -k deal"
+
+PRESET  ?= cuarenta-laptop
+VENV    ?= .venv
+TESTS   ?= tests
+MINUTES ?=
+SEED    ?=
+NAME    ?=
+SET     ?=
+TORCH   ?=
+# The first Python of a supported version that runs.
+PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	2>/dev/null && echo $$p && break; done)
+
+BIN := $(VENV)/bin
+
+.PHONY: help train test test-all check format setup setup-test require-python
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
+
+require-python:
+	@test -n "$(PYTHON)" || { echo "set-up: no Python 3.11 to 3.13 found; make PYTHON=…" >&2; exit 2; }
+
+setup: require-python
+	@$(PYTHON) -I deploy/setup_venv.py --venv $(VENV) --extras learner --torch "$(TORCH)"
+	@$(BIN)/cardleague warmup
+
+setup-test: require-python
+	@$(PYTHON) -I deploy/setup_venv.py --venv $(VENV) --extras learner,test --torch "$(TORCH)"
+	@$(BIN)/cardleague warmup
+
+train: setup
+	@exec $(BIN)/cardleague train $(PRESET) \
+		$(if $(NAME),--name $(NAME)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(SET),--set $(SET))
+
+check: setup-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest -n 2 $(TESTS)
+
+# Each Python has an environment of its own; one that is not installed is an error.
+test-all:
+	@for version in 3.11 3.12 3.13; do \
+		python=$$(sh .ci/find-python $$version) || exit 2; \
+		$(MAKE) --no-print-directory test PYTHON="$$python" VENV=.venv-$$version || exit 1; \
+	done
+
+format: setup-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
