@@ -71,6 +71,7 @@ def deal(game: Any, state: Any, seed: Any) -> Any:
     _deal_cards(state, np.int64((bits * np.uint64(6)) >> np.uint64(32)))
 
 
+@kernel
 def current_seat(game: Any, state: Any) -> Any:
     plies = np.int64(state.num_plies)
     facing_bet = plies == 2 and state.history[0] == PASS and state.history[1] == BET
@@ -90,6 +91,7 @@ def apply(game: Any, state: Any, action: Any) -> Any:
     state.num_plies += 1
 
 
+@kernel
 def returns(game: Any, state: Any, out: Any) -> Any:
     plies = state.num_plies
     last = state.history[plies - 1]
