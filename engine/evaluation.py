@@ -38,6 +38,9 @@ class EvalBatch(NamedTuple):
     """[R] the observing seat."""
     worlds: Any
     """[R] records: the sampled world (a determinization, never a true state)."""
+    seeds: NDArray[np.uint64]
+    """[R] random bits of the row, drawn from its own tree's generator: an evaluator that plays out
+    takes its randomness from here, so that its answers stay independent of the other rows."""
     logits: NDArray[np.float32]
     """[C] out: unnormalised log-probabilities; the caller normalises them within each row."""
     values: NDArray[np.float32]
@@ -71,6 +74,7 @@ def new_batch(spec: GameSpec, encoder: Encoder, num_sides: int, num_rows: int) -
         model=np.zeros(num_rows, np.int32),
         seats=np.zeros(num_rows, np.int64),
         worlds=spec.new_states(num_rows),
+        seeds=np.zeros(num_rows, np.uint64),
         logits=np.zeros(num_candidates, np.float32),
         values=np.zeros((num_rows, num_value_heads(num_sides)), np.float32),
     )
