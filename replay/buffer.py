@@ -1,4 +1,4 @@
-"""How trajectories travel: writer and reader protocols. The window that samples is in replay.window.
+"""How trajectories travel: writer and reader protocols. The window is in replay.window.
 
 Room: replay. A writer belongs to one self-play worker, a reader to one learner rank.
 
@@ -9,6 +9,7 @@ and by (producer, sequence) marks that are part of its snapshot.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -25,6 +26,8 @@ class Entry(NamedTuple):
     """1, 2, 3 … within the producer."""
     payload: bytes
     """replay.codec bytes."""
+    shard: str = "0"
+    """Stream that it was read from."""
 
 
 class ReaderState(msgspec.Struct, kw_only=True):
@@ -38,6 +41,10 @@ class ReaderState(msgspec.Struct, kw_only=True):
     """Per producer: the highest sequence number ingested."""
     window_edge: dict[str, str] = {}
     """Per shard: the oldest entry that the window still holds (trim below it, rebuild from it)."""
+    window_entries: dict[str, int] = {}
+    """Per shard: entries ingested from that edge on (what a rebuild has to find)."""
+    floors: dict[str, int] = {}
+    """Per producer: the lowest sequence number in the window; what lies below is no part of it."""
     num_lost: int = 0
     """Accepted entries that were gone when the stream was read (flush, failover, old backup)."""
 
@@ -77,7 +84,18 @@ class TrajectoryReader(Protocol):
     state: ReaderState
 
     def read(self, max_entries: int, timeout_s: float) -> list[Entry]:
-        """Return new entries (empty after ``timeout_s``); repeats are dropped by the marks."""
+        """Return new entries (empty after ``timeout_s``); repeats are dropped by the marks.
+
+        Advances ``state``: what is returned counts as ingested.
+        """
+        ...
+
+    def rebuild(self) -> Iterator[Entry]:
+        """Yield the entries of the window that ``state`` describes, in the order of ingestion.
+
+        To be read to its end before the first ``read``: what is missing then is added to
+        ``state.num_lost``. Nothing here counts as ingested again.
+        """
         ...
 
     def close(self) -> None: ...

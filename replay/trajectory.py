@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 SCHEMA_VERSION = 1
 """Raised whenever the meaning or layout of a trajectory changes; readers refuse others by name."""
 
-# --- flags of an example ---------------------------------------------------------------------------
+# --- flags of an example --------------------------------------------------------------------------
 POLICY = 1
 """The visits are a policy target (fully searched, seat of the learning model)."""
 VALUE = 2
@@ -92,7 +92,7 @@ class Trajectory:
     """uint16[sum of num_actions]."""
 
     def num_eligible(self) -> int:
-        """Return the number of examples that carry a policy target (samples-per-insert counts them)."""
+        """Return how many examples carry a policy target (what samples-per-insert counts)."""
         return int(np.count_nonzero(self.examples["flags"] & POLICY))
 
 
