@@ -30,7 +30,8 @@ def make_rng(*parts: int) -> Rng:
     """Return a new generator, a ``uint64[1]`` array, seeded by the hash of ``parts``."""
     seed = np.uint64(0)
     for part in parts:
-        seed = mix(seed, np.uint64(part & 0xFFFFFFFFFFFFFFFF))
+        # A compiled kernel returns Python ints, and takes those above 2**63 only as np.uint64.
+        seed = np.uint64(mix(seed, np.uint64(part & 0xFFFFFFFFFFFFFFFF)))
     return np.array([seed], dtype=np.uint64)
 
 
