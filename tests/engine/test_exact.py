@@ -30,7 +30,7 @@ def known(infoset: exact.InformationSet) -> tuple[str, str]:
     return naive.CARDS[view.cards[infoset.seat]], history
 
 
-def policy_of(strategy: naive.Strategy) -> dict[exact.InfoKey, list[float]]:
+def policy_of(strategy: naive.Strategy) -> dict[exact.InfoKey, Any]:
     rows = {}
     for infoset in TREE.infosets:
         bet = strategy(*known(infoset))

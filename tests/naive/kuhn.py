@@ -7,6 +7,7 @@ A position is ``(cards, history)``: ``cards`` two different letters of "JQK", on
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 
@@ -69,13 +70,17 @@ def game_value(seat_0: Strategy, seat_1: Strategy) -> float:
     return sum(value(cards, "", seat_0, seat_1) for cards in deals()) / len(deals())
 
 
+def _look_up(table: dict[tuple[str, str], float], card: str, history: str) -> float:
+    return table[card, history]
+
+
 def pure_strategies(seat: int) -> Iterator[Strategy]:
     """All 64 deterministic strategies of a seat."""
     histories = ("", "pb") if seat == 0 else ("p", "b")
     known = [(card, history) for card in CARDS for history in histories]
     for choice in itertools.product((0.0, 1.0), repeat=len(known)):
         table = dict(zip(known, choice, strict=True))
-        yield lambda card, history, table=table: table[card, history]
+        yield functools.partial(_look_up, table)
 
 
 def best_response_value(seat: int, other: Strategy) -> float:
