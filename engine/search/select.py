@@ -1,0 +1,335 @@
+"""Selection: descents walk their trees until they need the evaluator.
+
+Room: engine. May import: numpy and the other rooms of engine below search.
+
+Each descent plays in a world of its own, drawn from the root seat's view. It ends at a node
+without priors, at the end of the game, between two hands where the equity table answers, or where
+the root seat itself would receive cards. Ends that need no evaluation are backed up at once and
+the tree goes on with its next simulation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.bits import U1
+from engine.jit import kernel
+from engine.rng import mix, next_u64
+from engine.rules import (
+    CHANCE,
+    NO_HAND_END,
+    TERMINAL,
+    apply,
+    current_seat,
+    deal_next,
+    describe_actions,
+    determinize,
+    equity_index,
+    legal_actions,
+    num_sides,
+    observe,
+    observe_action,
+    observe_chance,
+    receives_cards,
+    returns,
+    side_of,
+    view,
+)
+from engine.search.tree import (
+    AT_NODE,
+    AWAITS_POLICY,
+    AWAITS_VALUE,
+    BAD_VIEWS,
+    CHOSEN,
+    IDLE,
+    NO_EDGE,
+    NO_NODE,
+    NO_ROW,
+    NUM_CANDIDATES,
+    NUM_ROWS,
+    POOL_FULL,
+    ROOT,
+    RUNNING,
+    VIRTUAL_LOSS,
+    back_up,
+    choose_edge,
+    count_visit,
+    find_child,
+    merge_legal,
+)
+
+BY_TREE, BY_POLICY = 0, 1
+"""How other seats choose: by the statistics of their nodes, or drawn from the policy."""
+OF_MOVER, OF_ROOT_SEAT = 0, 1
+"""Whose view is valued at a leaf."""
+LAST_SCHEDULED = 16
+"""Other seats' nodes are evaluated again at visits 2, 4, 8, ... up to this one."""
+
+
+class Plan(NamedTuple):
+    """What the kernels need to know of the search's options."""
+
+    exploration: float
+    fpu_reduction: float
+    partner_mode: int
+    opponent_mode: int
+    leaf_value: int
+    encoder: int
+
+
+@kernel
+def select(game: Any, forest: Any, batch: Any, plan: Any) -> None:
+    """Run every descent of every running tree until it awaits the evaluator or nothing is left."""
+    forest.counters[NUM_ROWS] = 0
+    forest.counters[NUM_CANDIDATES] = 0
+    batch.offsets[0] = 0
+    for t in range(forest.trees.shape[0]):
+        if forest.trees[t].status == RUNNING:
+            for d in range(forest.descents.shape[1]):
+                descend(game, forest, batch, plan, t, d)
+
+
+@kernel
+def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """Move one descent through its phases until it has to wait."""
+    descent = forest.descents[t, d]
+    going = True
+    while going:
+        if descent.phase == IDLE:
+            going = start(game, forest, t, d)
+        elif descent.phase == AT_NODE:
+            going = visit(game, forest, batch, plan, t, d)
+        else:
+            going = descent.phase == CHOSEN and follow(game, forest, batch, plan, t, d)
+
+
+@kernel
+def start(game: Any, forest: Any, t: Any, d: Any) -> Any:
+    """Begin a simulation at the root in a fresh world; False when the budget is spent."""
+    tree = forest.trees[t]
+    if tree.started >= tree.budget:
+        return False
+    tree.started += 1
+    determinize(game, forest.roots[t], tree.seat, forest.rngs[t], forest.worlds[t, d])
+    descent = forest.descents[t, d]
+    descent.phase = AT_NODE
+    descent.depth = 0
+    descent.node = ROOT
+    return True
+
+
+@kernel
+def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+    """Choose an action at the descent's node, or end there; False when the descent has to wait."""
+    descent = forest.descents[t, d]
+    tree = forest.trees[t]
+    node = forest.nodes[t, descent.node]
+    mover = current_seat(game, forest.worlds[t, d])
+    own = mover == tree.seat
+    if own and node.pending > 0 and node.num_evaluations == 0:
+        # Another descent awaits this very evaluation (the own view is the same in all worlds).
+        return False
+    node.visits += 1
+    node.side = side_of(game, mover)
+    if forest.node_views.shape[1] > 0:
+        check_view(game, forest, t, d)
+    num_legal = legal_actions(game, forest.worlds[t, d], forest.legal[t, d])
+    descent.num_legal = num_legal
+    if not own and seat_mode(game, plan, tree.seat, mover) == BY_POLICY:
+        return visit_by_policy(game, forest, batch, plan, t, d)
+    if not merge_legal(forest, t, d, descent.node, num_legal):
+        forest.counters[POOL_FULL] += 1
+        ask_value(game, forest, batch, plan, t, d)
+        return False
+    complete = count_visit(forest, t, d, num_legal)
+    if num_legal > 1 and (not complete or (not own and is_scheduled(node.visits))):
+        node.pending += 1
+        ask_policy(game, forest, batch, plan, t, d)
+        ask_leaf_value(game, forest, batch, plan, t, d)
+        return False
+    chosen = choose_edge(forest, plan, t, d) if num_legal > 1 else 0
+    descent.action = forest.legal[t, d, chosen]
+    descent.edge = forest.slots[t, d, chosen]
+    descent.phase = CHOSEN
+    return True
+
+
+@kernel
+def visit_by_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+    """At another seat's node: pass a forced move, value a new node, else ask for the policy."""
+    descent = forest.descents[t, d]
+    descent.edge = NO_EDGE
+    if descent.num_legal == 1:
+        descent.action = forest.legal[t, d, 0]
+        descent.phase = CHOSEN
+        return True
+    if forest.nodes[t, descent.node].num_evaluations == 0:
+        forest.nodes[t, descent.node].num_evaluations = 1
+        ask_value(game, forest, batch, plan, t, d)
+    else:
+        ask_policy(game, forest, batch, plan, t, d)
+        descent.phase = AWAITS_POLICY
+    return False
+
+
+@kernel
+def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+    """Play the chosen action and stand at the next node; False when the descent awaits a value."""
+    descent = forest.descents[t, d]
+    parent, edge = np.int64(descent.node), np.int64(descent.edge)
+    forest.path_nodes[t, d, descent.depth] = parent
+    forest.path_edges[t, d, descent.depth] = edge
+    descent.depth += 1
+    if edge != NO_EDGE:
+        forest.edges[t, edge].visits += 1
+        if forest.descents.shape[1] > 1:
+            forest.edges[t, edge].value_sum -= VIRTUAL_LOSS
+    key = play(game, forest, t, d)
+    mover = current_seat(game, forest.worlds[t, d])
+    if mover == TERMINAL or (mover == CHANCE and between_hands(game, forest, t, d)):
+        descent.node = NO_NODE
+        if mover == TERMINAL:
+            returns(game, forest.worlds[t, d], forest.values[t, d])
+        else:
+            value_by_equity(game, forest, t, d)
+        back_up(forest, t, d)
+        return True
+    if mover == CHANCE:
+        descent.node = NO_NODE
+        ask_value(game, forest, batch, plan, t, d)
+        return False
+    descent.node = find_child(forest, t, parent, edge, key)
+    if descent.node == NO_NODE:
+        forest.counters[POOL_FULL] += 1
+        ask_value(game, forest, batch, plan, t, d)
+        return False
+    descent.phase = AT_NODE
+    return True
+
+
+@kernel
+def play(game: Any, forest: Any, t: Any, d: Any) -> Any:
+    """Play the chosen action and the deals that the root seat sits out; return what it observed."""
+    world = forest.worlds[t, d]
+    seat = forest.trees[t].seat
+    action = forest.descents[t, d].action
+    key = np.int64(observe_action(game, world, action, seat))
+    apply(game, world, action)
+    while current_seat(game, world) == CHANCE:
+        if between_hands(game, forest, t, d) or receives_cards(game, world, seat):
+            break
+        deal_next(game, world)
+        seen = np.int64(observe_chance(game, world, seat))
+        key = np.int64(mix(np.uint64(key), np.uint64(seen)) >> U1)
+    return key
+
+
+@kernel
+def between_hands(game: Any, forest: Any, t: Any, d: Any) -> Any:
+    """Return whether this chance position is between two hands and the equity table is in use."""
+    tree = forest.trees[t]
+    if forest.has_equity[tree.model] == 0:
+        return False
+    return equity_index(game, forest.worlds[t, d], side_of(game, tree.seat)) != NO_HAND_END
+
+
+@kernel
+def value_by_equity(game: Any, forest: Any, t: Any, d: Any) -> None:
+    """Write 2 p - 1 of each side to the descent's values."""
+    model = forest.trees[t].model
+    for side in range(num_sides(game)):
+        row = equity_index(game, forest.worlds[t, d], side)
+        forest.values[t, d, side] = 2.0 * forest.equity[model, row] - 1.0
+
+
+@kernel
+def seat_mode(game: Any, plan: Any, root_seat: Any, mover: Any) -> Any:
+    """Return how another seat's node chooses."""
+    if side_of(game, mover) == side_of(game, root_seat):
+        return plan.partner_mode
+    return plan.opponent_mode
+
+
+@kernel
+def is_scheduled(visits: Any) -> Any:
+    """Return whether another seat's node is evaluated again at this visit."""
+    return 1 < visits <= LAST_SCHEDULED and visits & (visits - 1) == 0
+
+
+# --- rows for the evaluator -----------------------------------------------------------------------
+
+
+@kernel
+def new_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -> Any:
+    """Write a row with ``seat``'s view of the world of descent ``at = (t, d)``; return its index.
+
+    The view is left in ``forest.scratch[0]``; the row has no candidates yet.
+    """
+    t, d = at
+    row = forest.counters[NUM_ROWS]
+    forest.counters[NUM_ROWS] = row + 1
+    view(game, forest.worlds[t, d], seat, forest.scratch[0])
+    observe(game, forest.scratch[0], seat, plan.encoder, batch.observations[row])
+    batch.model[row] = forest.trees[t].model
+    batch.seats[row] = seat
+    batch.worlds[row] = forest.worlds[t, d]
+    batch.seeds[row] = next_u64(forest.rngs[t])
+    batch.offsets[row + 1] = forest.counters[NUM_CANDIDATES]
+    return row
+
+
+@kernel
+def ask_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """Ask for the policy (and the value) of the seat to move, from its view of this world."""
+    descent = forest.descents[t, d]
+    mover = current_seat(game, forest.worlds[t, d])
+    row = new_row(game, forest, batch, plan, (t, d), mover)
+    first = forest.counters[NUM_CANDIDATES]
+    last = first + descent.num_legal
+    actions = forest.legal[t, d]
+    out = batch.candidates[first:last]
+    describe_actions(game, forest.scratch[0], plan.encoder, actions, descent.num_legal, out)
+    batch.candidate_row[first:last] = row
+    forest.counters[NUM_CANDIDATES] = last
+    batch.offsets[row + 1] = last
+    descent.policy_row = row
+    descent.value_row = row
+    descent.value_seat = mover
+
+
+@kernel
+def ask_leaf_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """End the simulation with the value of the policy row, or of one from the root seat's view."""
+    descent = forest.descents[t, d]
+    seat = forest.trees[t].seat
+    if plan.leaf_value == OF_ROOT_SEAT and descent.value_seat != seat:
+        descent.value_row = new_row(game, forest, batch, plan, (t, d), seat)
+        descent.value_seat = seat
+    descent.phase = AWAITS_VALUE
+
+
+@kernel
+def ask_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """End the simulation with a value alone: nothing is expanded. Also before a deal."""
+    descent = forest.descents[t, d]
+    seat = forest.trees[t].seat
+    mover = current_seat(game, forest.worlds[t, d])
+    if mover != CHANCE and plan.leaf_value == OF_MOVER:
+        seat = mover
+    descent.policy_row = NO_ROW
+    descent.value_row = new_row(game, forest, batch, plan, (t, d), seat)
+    descent.value_seat = seat
+    descent.phase = AWAITS_VALUE
+
+
+@kernel
+def check_view(game: Any, forest: Any, t: Any, d: Any) -> None:
+    """Count a bad view unless the root seat knows here what it knew at the node's first visit."""
+    index = forest.descents[t, d].node
+    view(game, forest.worlds[t, d], forest.trees[t].seat, forest.scratch[0])
+    if forest.nodes[t, index].visits == 1:
+        forest.node_views[t, index, :] = forest.scratch_bytes[0, :]
+    elif np.any(forest.node_views[t, index, :] != forest.scratch_bytes[0, :]):
+        forest.counters[BAD_VIEWS] += 1
