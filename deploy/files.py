@@ -1,0 +1,229 @@
+"""Durable files: the one place in the program that knows about fsync, rename and flock.
+
+Room: deploy. Standard library only (the supervisor loads this module).
+
+A power cut keeps what was fsynced and may lose, or keep in part, everything else. Three rules make
+"old or new, never else" out of that: contents are fsynced before they get their name, a name
+changes by ``rename`` alone, and the folder is fsynced before anybody is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+
+
+class FilesError(RuntimeError):
+    """A file operation that cannot be done; names the path."""
+
+
+class LockedError(FilesError):
+    """Somebody else holds the lock."""
+
+
+class Lock:
+    """A held ``flock``; released by ``release``, by leaving the context, or as the process ends."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        """Let go; repeated calls do nothing. The file stays: removing it would split the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+class Files:
+    """Durable operations, made of six primitives that a test double replaces (``MemoryFiles``)."""
+
+    # --- primitives -------------------------------------------------------------------------------
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Create or truncate ``path`` and write ``data``; nothing is durable yet."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
+
+    def _sync(self, path: Path) -> None:
+        """Make the contents of a file durable, or the names in a folder."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _rename(self, source: Path, target: Path) -> None:
+        os.replace(source, target)
+
+    def _unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def _make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def read(self, path: Path) -> bytes:
+        """Return the contents. Raises FileNotFoundError."""
+        return path.read_bytes()
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def make_folder(self, path: Path) -> None:
+        """Create ``path`` and its parents, durable in the nearest parent."""
+        self._make_folder(path)
+        self._sync(path.parent)
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        """Replace ``path`` by ``data``: afterwards, and after any crash, it holds old or new.
+
+        When this returns the new contents are durable.
+        """
+        temporary = path.with_name(f".{path.name}.new")
+        self._write(temporary, data)
+        self._sync(temporary)
+        self._rename(temporary, path)
+        self._sync(path.parent)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Replace ``path`` for readers at once, without asking for durability (status files)."""
+        temporary = path.with_name(f".{path.name}.new")
+        self._write(temporary, data)
+        self._rename(temporary, path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; a missing one is fine. Durable whenever the system gets to it."""
+        self._unlink(path)
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names in a folder, sorted; an absent folder is empty."""
+        return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+    def lock(self, path: Path) -> Lock:
+        """Take the exclusive lock on ``path`` without waiting; close-on-exec.
+
+        Raises LockedError when it is held, by whichever process.
+        """
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise LockedError(f"{path} is held by another process") from None
+        return Lock(path, descriptor)
+
+    def is_locked(self, path: Path) -> bool:
+        """Return whether somebody holds the lock on ``path``."""
+        if not path.exists():
+            return False
+        try:
+            self.lock(path).release()
+        except LockedError:
+            return True
+        return False
+
+    def write_secret(self, path: Path, data: bytes) -> None:
+        """Write a file that only its owner can read (mode 0600 from its first instant)."""
+        self._unlink(path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with contextlib.closing(os.fdopen(descriptor, "wb")) as file:
+            file.write(data)
+
+
+class PowerCut(BaseException):
+    """Raised by ``MemoryFiles`` at its crash point; no ``except Exception`` may survive it."""
+
+
+class MemoryFiles(Files):
+    """Files in memory that tell apart what is visible and what would survive a power cut.
+
+    ``crash_at`` counts primitives: the one with that number (from 0) does not happen any more.
+    After a ``PowerCut``, ``survivors`` lists what the disk may hold.
+    """
+
+    def __init__(self, contents: dict[Path, bytes] | None = None) -> None:
+        start = dict(contents or {})
+        self._inodes: dict[int, bytes] = dict(enumerate(start.values()))
+        self._durable: dict[int, bytes] = dict(self._inodes)
+        self._names: dict[Path, int] = {path: i for i, path in enumerate(start)}
+        self._durable_names: dict[Path, int] = dict(self._names)
+        self.num_operations = 0
+        self.crash_at: int | None = None
+
+    def _count(self) -> None:
+        if self.crash_at is not None and self.num_operations >= self.crash_at:
+            raise PowerCut(self.num_operations)
+        self.num_operations += 1
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self._count()
+        inode = self._names.get(path)
+        if inode is None:
+            inode = max(self._inodes, default=-1) + 1
+            self._names[path] = inode
+        self._inodes[inode] = bytes(data)
+
+    def _sync(self, path: Path) -> None:
+        self._count()
+        inode = self._names.get(path)
+        if inode is not None:
+            self._durable[inode] = self._inodes[inode]
+            return
+        for name in [name for name in self._durable_names if name.parent == path]:
+            del self._durable_names[name]
+        for name, number in self._names.items():
+            if name.parent == path:
+                self._durable_names[name] = number
+
+    def _rename(self, source: Path, target: Path) -> None:
+        self._count()
+        self._names[target] = self._names.pop(source)
+
+    def _unlink(self, path: Path) -> None:
+        self._count()
+        self._names.pop(path, None)
+
+    def _make_folder(self, path: Path) -> None:
+        self._count()
+
+    def read(self, path: Path) -> bytes:
+        """See Files."""
+        if path not in self._names:
+            raise FileNotFoundError(str(path))
+        return self._inodes[self._names[path]]
+
+    def names(self, folder: Path) -> list[str]:
+        """See Files."""
+        return sorted(path.name for path in self._names if path.parent == folder)
+
+    def survivors(self) -> list[dict[Path, bytes]]:
+        """Return three disks a power cut may leave: unsynced work lost, kept, and the worst.
+
+        The worst keeps the names and loses the contents: a file that was renamed before its
+        contents were synced is then empty or cut in half.
+        """
+        lost = {path: self._durable.get(i, b"") for path, i in self._durable_names.items()}
+        kept = {path: self._inodes[i] for path, i in self._names.items()}
+        worst = {
+            path: self._durable.get(i, self._inodes[i][: len(self._inodes[i]) // 2])
+            for path, i in self._names.items()
+        }
+        return [lost, kept, worst]

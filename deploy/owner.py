@@ -1,0 +1,334 @@
+"""The owner: what both runtimes share, the one writer of the manifest.
+
+Room: deploy. Knows no Ray and no Redis: it builds requests, takes replies, and decides. Runtimes
+carry the messages (deploy.local in one process, deploy.cluster over Ray).
+
+Order of every decision: blob durable, manifest durable, then announced. A reply counts only with
+the epoch that the actor's last start was given, so a replaced actor that wakes late is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from actors.messages import StepReply, StepRequest
+from deploy.manifest import MAX_OUTCOMES, Manifest
+from deploy.rundir import RunDirectory
+from deploy.tracker import GATE, LEARNER, SELFPLAY, Tracker
+from league.messages import GateOutcome, GateReply, GateRequest, LeagueState, PairRecord
+from league.models import ModelStore
+from learner.messages import LearnReply, LearnRequest
+
+RECENT_VERSIONS = 3
+"""Versions kept beside pool, champion and gate, for actors that are a little behind."""
+
+
+class TrajectoryStream(Protocol):
+    """What the owner needs of the stream that workers write and the learner reads."""
+
+    def trim(self, edges: dict[str, str]) -> None:
+        """Forget, per shard, the entries below the edge."""
+        ...
+
+    def size(self) -> tuple[int, int]:
+        """Return entries and bytes held."""
+        ...
+
+
+class Owner:
+    """State of a run and every decision about it."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        manifest: Manifest,
+        store: ModelStore,
+        *,
+        stream: TrajectoryStream | None = None,
+        unavailable: tuple[type[Exception], ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+        num_cpus: int = 0,
+    ) -> None:
+        """Go on from ``manifest``; ``store`` is where actors fetch models.
+
+        ``unavailable`` are the errors by which store and stream say that they are away for a while.
+        """
+        self.directory = directory
+        self.manifest = manifest
+        self.config = manifest.config
+        self.tracker = Tracker(directory, manifest, clock)
+        self.paused = False
+        self._store = store
+        self._stream = stream
+        self._unavailable = unavailable
+        self._announced = -1
+        self._num_cpus = num_cpus or self.config.runtime.num_cpus or os.cpu_count() or 1
+        # In the in-process runtime nobody outside hears of a version, and a crash goes back to the
+        # last boundary as a whole: that is what makes resumed equal uninterrupted.
+        self._by_counters = self.config.runtime.kind == "inprocess"
+        self._epochs: dict[tuple[str, int], int] = {}
+        self._insert_budget = manifest.insert_budget if self._by_counters else 0
+        self._finished = 0
+        self._finished_at_request = 0
+        self._finished_at_reply = 0
+
+    # --- life of actors ---------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Open this invocation: save the manifest, publish what the store lacks."""
+        self.manifest.owner_starts += 1
+        self.directory.save(self.manifest)
+        self.publish()
+
+    def publish(self) -> bool:
+        """Bring the store in line with the durable manifest, then announce the newest version.
+
+        Also heals a store that lost its models. A store that is away is tried at the next call.
+        """
+        wanted = self._playing()
+        try:
+            present = set(self._store.versions())
+            for version in sorted(wanted - present):
+                self._store.put(version, self.directory.model(self.manifest, version))
+            for version in sorted(present - wanted):
+                self._store.delete(version)
+        except self._unavailable as error:
+            self.tracker.say(f"model store is away: {error}")
+            return False
+        self._announced = self.manifest.newest
+        return True
+
+    def start_actor(self, role: str, slot: int = 0, node: str = "") -> int:
+        """Return the epoch for a start of an actor; durable first, so no other start has it."""
+        restart = (role, slot) in self._epochs
+        self.manifest.epoch += 1
+        if restart:
+            self.manifest.worker_restarts += 1
+        self.directory.save(self.manifest)
+        self._epochs[role, slot] = self.manifest.epoch
+        self.tracker.started(role, slot, self.manifest.epoch, node, restart=restart)
+        if role == LEARNER and restart:
+            self._insert_budget = 0
+        return self.manifest.epoch
+
+    def lost_actor(self, role: str, slot: int, reason: str) -> None:
+        """Record that an actor is gone; ``start_actor`` follows."""
+        self.tracker.lost(role, slot, reason)
+
+    def is_current(self, role: str, slot: int, epoch: int) -> bool:
+        """Return whether ``epoch`` is that of the actor's last start; others are refused."""
+        return self._epochs.get((role, slot)) == epoch
+
+    # --- league -----------------------------------------------------------------------------------
+
+    def league(self) -> LeagueState:
+        """Return what actors are told."""
+        manifest = self.manifest
+        return LeagueState(
+            newest=self._announced,
+            champion=manifest.champion,
+            pool=manifest.pool,
+            records={
+                version: PairRecord(wins=record.wins, games=record.games)
+                for version, record in manifest.records.items()
+            },
+        )
+
+    # --- learner ----------------------------------------------------------------------------------
+
+    def learn_request(self, *, snapshot: bool = False) -> LearnRequest:
+        """Return the learner's next call."""
+        runtime = self.config.runtime
+        self._finished_at_request = self._finished
+        return LearnRequest(
+            epoch=self._epochs[LEARNER, 0],
+            budget_s=0.0 if self._by_counters else runtime.step_s,
+            max_updates=runtime.inprocess_updates if self._by_counters else 0,
+            next_version=self.manifest.next_version,
+            snapshot=snapshot,
+        )
+
+    def on_learn(self, reply: LearnReply) -> bool:
+        """Take the learner's reply; return False when it is refused (older epoch)."""
+        if not self.is_current(LEARNER, 0, reply.epoch):
+            self.tracker.refused(LEARNER, 0, reply.epoch)
+            return False
+        self._insert_budget = reply.insert_budget
+        self._finished_at_reply = self._finished_at_request
+        self.tracker.learned(reply)
+        if reply.model:
+            self._announce(reply.model, reply.step)
+        if reply.snapshot:
+            self._take_learner_snapshot(reply)
+        return True
+
+    def _announce(self, model: bytes, step: int) -> None:
+        manifest = self.manifest
+        version = manifest.next_version
+        manifest.models[version] = self.directory.put_model(version, model, step)
+        manifest.next_version = version + 1
+        manifest.newest = version
+        if manifest.champion < 0:
+            self._crown(version)
+        keep = self._playing()
+        manifest.models = {
+            number: record
+            for number, record in manifest.models.items()
+            if number in keep or record.promoted
+        }
+        self._commit()
+        self.tracker.say(f"version {version} at step {step}")
+        self.publish()
+
+    def _crown(self, version: int) -> None:
+        """Make ``version`` champion; the pool holds the last champions, this one included."""
+        manifest = self.manifest
+        record = manifest.models[version]
+        manifest.models[version] = type(record)(blob=record.blob, step=record.step, promoted=True)
+        manifest.champion = version
+        manifest.pool = (*manifest.pool, version)[-self.config.league.pool_size :]
+        manifest.records = {v: r for v, r in manifest.records.items() if v in manifest.pool}
+
+    def _playing(self) -> set[int]:
+        """Return the versions that actors may play; only these are in the store.
+
+        The run directory keeps every promoted version beside them.
+        """
+        manifest, gate = self.manifest, self.tracker.status.gate
+        playing = {*manifest.pool, manifest.champion, gate.candidate, gate.champion}
+        playing |= set(sorted(manifest.models)[-RECENT_VERSIONS:])
+        return playing & manifest.models.keys()
+
+    def _take_learner_snapshot(self, reply: LearnReply) -> None:
+        manifest = self.manifest
+        manifest.learner = self.directory.put_snapshot("learner", reply.snapshot)
+        manifest.trim_edge = dict(reply.window_edge)
+        manifest.step = reply.step
+        manifest.totals = reply.totals
+        manifest.insert_budget = reply.insert_budget
+        if not self._by_counters:
+            self.save()
+
+    # --- self-play --------------------------------------------------------------------------------
+
+    def insert_budget(self) -> int:
+        """Return a worker's share of what may still be inserted; negative means unbounded.
+
+        What workers finished since the learner was last asked may not have reached it yet.
+        """
+        if self._insert_budget < 0:
+            return -1
+        under_way = self._finished - self._finished_at_reply
+        free = max(0, self._insert_budget - under_way)
+        return free // (1 if self._by_counters else self.config.self_play.num_workers)
+
+    def step_request(self, slot: int) -> StepRequest | None:
+        """Return a worker's next call; None before there is a version to play."""
+        if self._announced < 0:
+            return None
+        runtime = self.config.runtime
+        return StepRequest(
+            epoch=self._epochs[SELFPLAY, slot],
+            league=self.league(),
+            budget_s=0.0 if self._by_counters else runtime.step_s,
+            max_evaluations=runtime.inprocess_evaluations if self._by_counters else 0,
+            insert_budget=self.insert_budget(),
+            paused=self.paused,
+        )
+
+    def on_step(self, reply: StepReply) -> bool:
+        """Take a worker's reply; return False when it is refused (older epoch)."""
+        if not self.is_current(SELFPLAY, reply.slot, reply.epoch):
+            self.tracker.refused(SELFPLAY, reply.slot, reply.epoch)
+            return False
+        self._finished += reply.num_examples
+        for result in reply.results:
+            if result.opponent in self.manifest.pool:
+                record = self.manifest.records.setdefault(result.opponent, PairRecord())
+                record.wins += result.score
+                record.games += 1
+        self.tracker.stepped(reply)
+        return True
+
+    # --- gate -------------------------------------------------------------------------------------
+
+    def gate_request(self) -> GateRequest | None:
+        """Return the gate's next call; None before there is a version."""
+        if self._announced < 0:
+            return None
+        runtime, share = self.config.runtime, self.config.gate.share
+        return GateRequest(
+            epoch=self._epochs[GATE, 0],
+            league=self.league(),
+            budget_s=0.0 if self._by_counters else runtime.step_s,
+            max_pairs=runtime.inprocess_gate_pairs if self._by_counters else 0,
+            share=1.0 if self._by_counters else min(1.0, share * self._num_cpus),
+        )
+
+    def on_gate(self, reply: GateReply) -> bool:
+        """Take the gate's reply; return False when it is refused (older epoch)."""
+        if not self.is_current(GATE, 0, reply.epoch):
+            self.tracker.refused(GATE, 0, reply.epoch)
+            return False
+        self.manifest.gates.games += reply.num_games
+        self.tracker.gated(reply)
+        for outcome in reply.outcomes:
+            self._end_gate(outcome)
+        return True
+
+    def _end_gate(self, outcome: GateOutcome) -> None:
+        manifest, gates = self.manifest, self.manifest.gates
+        # A gate that was restored to before its last outcome plays it again: it counts once.
+        if outcome.champion != manifest.champion or (
+            gates.outcomes and outcome.candidate <= gates.outcomes[-1].candidate
+        ):
+            self.tracker.say(f"gate of version {outcome.candidate} ended before: not counted twice")
+            return
+        setattr(gates, outcome.outcome, getattr(gates, outcome.outcome) + 1)
+        gates.outcomes = [*gates.outcomes, outcome][-MAX_OUTCOMES:]
+        if outcome.outcome == "promoted":
+            self._crown(outcome.candidate)
+        self._commit()
+        self.tracker.say(
+            f"version {outcome.candidate} {outcome.outcome} after {outcome.num_pairs} pairs "
+            f"({outcome.wins} of {outcome.num_decided} decided won)"
+        )
+
+    # --- saving -----------------------------------------------------------------------------------
+
+    def take_gate_snapshot(self, data: bytes) -> None:
+        """Store the gate's state; it counts from the next ``save`` on."""
+        self.manifest.gate = self.directory.put_snapshot("gate", data)
+
+    def take_worker_snapshots(self, snapshots: list[bytes]) -> None:
+        """Store the workers' states by slot (in-process runtime); they count from ``save`` on."""
+        self.manifest.workers = [
+            self.directory.put_snapshot(f"worker-{slot}", data)
+            for slot, data in enumerate(snapshots)
+        ]
+
+    def save(self) -> None:
+        """Make the present state the truth, then forget what it does not need any more."""
+        self.manifest.elapsed_s = self.tracker.elapsed_s()
+        self.directory.save(self.manifest)
+        self.directory.prune(self.manifest)
+        if self._stream is not None and self.manifest.trim_edge:
+            try:
+                self._stream.trim(self.manifest.trim_edge)
+            except self._unavailable as error:
+                self.tracker.say(f"stream is away, not trimmed: {error}")
+
+    def _commit(self) -> None:
+        if not self._by_counters:
+            self.manifest.elapsed_s = self.tracker.elapsed_s()
+            self.directory.save(self.manifest)
+
+    def measure_stream(self) -> None:
+        """Put the size of the stream into the status."""
+        if self._stream is not None:
+            with contextlib.suppress(*self._unavailable):
+                self.tracker.stream_size(*self._stream.size())

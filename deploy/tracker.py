@@ -1,0 +1,217 @@
+"""Keeps ``RunStatus`` up to date from replies and events. Room: deploy.
+
+Decides nothing: what is wrong here is wrong on a screen only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+
+from actors.messages import StepReply
+from deploy.manifest import Manifest
+from deploy.processes import resident_bytes
+from deploy.rates import Growth, Rate
+from deploy.rundir import RunDirectory
+from deploy.status import RunStatus, WorkerStatus
+from league.messages import GateReply
+from learner.messages import LearnReply
+
+SELFPLAY, LEARNER, GATE = "selfplay", "learner", "gate"
+ROLES = (SELFPLAY, LEARNER, GATE)
+
+
+class Tracker:
+    """Status of one run."""
+
+    def __init__(
+        self, directory: RunDirectory, manifest: Manifest, clock: Callable[[], float]
+    ) -> None:
+        """Start from what the manifest says; training time runs from ``start_clock`` on."""
+        self._directory = directory
+        self._manifest = manifest
+        self._clock = clock
+        self._elapsed_before = manifest.elapsed_s
+        self._running_since: float | None = None
+        self._workers: dict[tuple[str, int], WorkerStatus] = {}
+        self._replied_at: dict[tuple[str, int], float] = {}
+        self._rates = {name: Rate() for name in ("plies", "simulations", "updates")}
+        self._worker_rates: dict[int, tuple[Rate, Rate]] = {}
+        self._growth = {name: Growth() for name in ("games", "examples")}
+        self.log: list[str] = []
+        """Events in words since they were last taken, oldest first."""
+        self.root_pid = os.getpid()
+        """Memory is that of this process and its descendants."""
+        self.status = self._initial_status()
+
+    def _initial_status(self) -> RunStatus:
+        manifest, config = self._manifest, self._manifest.config
+        return RunStatus(
+            run=str(self._directory.path),
+            run_id=manifest.run_id,
+            game=config.game.name,
+            rules=config.game.rules,
+            started_at=time.time(),
+            totals=manifest.totals,
+            step=manifest.step,
+            window_capacity=config.learner.window_positions,
+        )
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def say(self, message: str) -> None:
+        """Note an event in words."""
+        self.status.message = message
+        self.log.append(message)
+
+    def take_log(self) -> list[str]:
+        """Return the events since the last call."""
+        taken, self.log = self.log, []
+        return taken
+
+    def start_clock(self) -> None:
+        """Training begins: ``elapsed_s`` runs from now on."""
+        if self._running_since is None:
+            self._running_since = self._clock()
+
+    def stop_clock(self) -> None:
+        """Training ends: ``elapsed_s`` stands still."""
+        self._elapsed_before = self.elapsed_s()
+        self._running_since = None
+
+    def elapsed_s(self) -> float:
+        """Return the training time over all invocations."""
+        if self._running_since is None:
+            return self._elapsed_before
+        return self._elapsed_before + self._clock() - self._running_since
+
+    def started(self, role: str, slot: int, epoch: int, node: str, *, restart: bool) -> None:
+        """An actor was started."""
+        worker = self._workers.setdefault((role, slot), WorkerStatus(role=role, slot=slot))
+        worker.epoch, worker.alive = epoch, True
+        worker.node = node or worker.node
+        worker.restarts += restart
+        self._replied_at[role, slot] = self._clock()
+
+    def lost(self, role: str, slot: int, reason: str) -> None:
+        """An actor is gone."""
+        worker = self._workers.setdefault((role, slot), WorkerStatus(role=role, slot=slot))
+        worker.alive = False
+        worker.plies_per_s = worker.simulations_per_s = 0.0
+        if role == SELFPLAY:
+            self._worker_rates.pop(slot, None)
+        self.say(f"{role} {slot} lost: {reason}")
+
+    def refused(self, role: str, slot: int, epoch: int) -> None:
+        """A reply came from an older start of an actor."""
+        self.say(f"{role} {slot}: reply of epoch {epoch} refused, it was replaced")
+
+    # --- replies ----------------------------------------------------------------------------------
+
+    def stepped(self, reply: StepReply) -> None:
+        """A self-play worker answered."""
+        now = self._clock()
+        worker = self._workers[SELFPLAY, reply.slot]
+        plies, simulations = self._worker_rates.setdefault(reply.slot, (Rate(), Rate()))
+        plies.add(reply.num_plies, now)
+        simulations.add(reply.num_simulations, now)
+        self._rates["plies"].add(reply.num_plies, now)
+        self._rates["simulations"].add(reply.num_simulations, now)
+        worker.node = reply.node
+        worker.evaluate_share = reply.evaluate_s / reply.busy_s if reply.busy_s > 0 else 0.0
+        worker.outbox = reply.outbox
+        worker.model_version = reply.model_version
+        worker.resident_bytes = reply.resident_bytes
+        self._replied_at[SELFPLAY, reply.slot] = now
+
+    def learned(self, reply: LearnReply) -> None:
+        """The learner answered."""
+        now, status = self._clock(), self.status
+        self._rates["updates"].add(reply.num_updates, now)
+        self._growth["games"].see(reply.totals.games, now)
+        self._growth["examples"].see(reply.totals.examples, now)
+        status.totals, status.metrics, status.step = reply.totals, reply.metrics, reply.step
+        status.window_positions = reply.window_positions
+        worker = self._workers[LEARNER, 0]
+        worker.device, worker.resident_bytes = reply.device, reply.resident_bytes
+        self._replied_at[LEARNER, 0] = now
+
+    def gated(self, reply: GateReply) -> None:
+        """The gate answered."""
+        self.status.gate = reply.status
+        self._workers[GATE, 0].resident_bytes = reply.resident_bytes
+        self._replied_at[GATE, 0] = self._clock()
+
+    def stream_size(self, entries: int, num_bytes: int) -> None:
+        """The stream was measured."""
+        self.status.stream_entries, self.status.stream_bytes = entries, num_bytes
+
+    def measure_memory(self) -> None:
+        """Measure the memory of all processes of the run on this machine."""
+        self.status.resident_bytes = resident_bytes(self.root_pid)
+
+    def low_disk(self) -> bool:
+        """Return whether the disk of the run has less than ``replay.min_free_disk_gb``."""
+        free = shutil.disk_usage(self._directory.path).free
+        return free < self._manifest.config.replay.min_free_disk_gb * 1e9
+
+    # --- status -----------------------------------------------------------------------------------
+
+    def refresh(self) -> RunStatus:
+        """Bring every derived field up to date and return the status (one object, kept)."""
+        now, status, manifest = self._clock(), self.status, self._manifest
+        status.updated_at = time.time()
+        status.elapsed_s = self.elapsed_s()
+        status.epoch = manifest.epoch
+        for name, rate in self._rates.items():
+            setattr(status, f"{name}_per_s", rate.per_s(now))
+        for name, growth in self._growth.items():
+            setattr(status, f"{name}_per_s", growth.per_s(now))
+        status.newest, status.champion, status.pool = (
+            manifest.newest,
+            manifest.champion,
+            manifest.pool,
+        )
+        gates = manifest.gates
+        status.outcomes = gates.outcomes
+        status.num_promoted, status.num_rejected = gates.promoted, gates.rejected
+        status.num_undecided, status.gate_games = gates.undecided, gates.games
+        status.worker_restarts = manifest.worker_restarts
+        status.server_restarts = manifest.server_restarts
+        self._refresh_workers(now)
+        status.alerts = self._alerts()
+        return status
+
+    def _refresh_workers(self, now: float) -> None:
+        for (role, slot), worker in self._workers.items():
+            worker.last_reply_s = now - self._replied_at.get((role, slot), now)
+            if role == SELFPLAY and slot in self._worker_rates:
+                plies, simulations = self._worker_rates[slot]
+                worker.plies_per_s = plies.per_s(now)
+                worker.simulations_per_s = simulations.per_s(now)
+        order = sorted(self._workers, key=lambda key: (ROLES.index(key[0]), key[1]))
+        self.status.workers = [self._workers[key] for key in order]
+
+    def _alerts(self) -> list[str]:
+        status, config = self.status, self._manifest.config
+        alerts = []
+        limit = config.runtime.max_memory_gb * 1e9
+        if status.resident_bytes > limit:
+            alerts.append(
+                f"memory {status.resident_bytes / 1e9:.1f} GB, limit {limit / 1e9:.1f} GB"
+            )
+        if self.low_disk():
+            alerts.append(
+                f"disk below {config.replay.min_free_disk_gb:g} GB free: workers are paused"
+            )
+        if status.metrics.policy_lag > config.learner.max_lag:
+            alerts.append(f"policy lag {status.metrics.policy_lag:.0f} versions")
+        if status.metrics.held_out_scale > 3.0:
+            alerts.append(
+                f"value head {status.metrics.held_out_scale:.1f} times too large on held-out games"
+            )
+        if status.totals.lost_entries:
+            alerts.append(f"{status.totals.lost_entries} accepted trajectories were lost")
+        return alerts
