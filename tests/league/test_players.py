@@ -78,7 +78,7 @@ def test_further_kinds_are_registered_by_name_once(monkeypatch: pytest.MonkeyPat
     assert register_kind(kind) is kind
     assert parse_player("echo").kind == "echo"
     assert resolve(parse_player("echo")).model is None
-    with pytest.raises(PlayerError, match="allowed are random, .*, echo"):
+    with pytest.raises(PlayerError, match=r"allowed are random, .*, echo"):
         parse_player("ecko")
     with pytest.raises(ValueError, match="player kind 'echo' is already registered"):
         register_kind(kind)
