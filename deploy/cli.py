@@ -1,0 +1,140 @@
+"""The program ``cardleague``: reads the command line and runs one command.
+
+Room: deploy. Loads neither ray, torch, numba, scipy nor onnxruntime: ``cardleague --help`` has to
+answer at once. Commands import what they need when they run.
+
+Exit codes: 0 done, 1 a run or match that ended badly, 2 a mistake of the user (one line on stderr),
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tyro
+
+from deploy.commands import UserError
+from deploy.commands.info import games, warmup
+from deploy.commands.models import export, match
+from deploy.commands.runs import resume, status, train
+from deploy.presets import ConfigError
+
+ROOMS = ("engine", "replay", "learner", "league", "actors", "deploy")
+COMMANDS: dict[str, Callable[..., int]] = {
+    "train": train,
+    "resume": resume,
+    "status": status,
+    "match": match,
+    "export": export,
+    "games": games,
+    "warmup": warmup,
+}
+DESCRIPTION = "Actor-learner training for card games of hidden information."
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def room_roots() -> dict[str, Path | None]:
+    """Return the folder that each of the six packages would be imported from; imports none."""
+    roots: dict[str, Path | None] = {}
+    for room in ROOMS:
+        found = importlib.util.find_spec(room)
+        origin = found.origin if found is not None else None
+        roots[room] = Path(origin).resolve().parent.parent if origin else None
+    return roots
+
+
+def check_one_root(roots: dict[str, Path | None]) -> None:
+    """Raise UserError unless all packages come from one folder: their names are common words."""
+    if len(set(roots.values())) == 1 and None not in roots.values():
+        return
+    places = ", ".join(f"{room} from {root or 'nowhere'}" for room, root in roots.items())
+    raise UserError(
+        f"the packages of cardleague come from different folders ({places}): another package of "
+        "that name is in the way; use an environment of its own, and another working directory"
+    )
+
+
+def gather_settings(argv: Sequence[str]) -> list[str]:
+    """Return ``argv`` with ``--set a=1 b=2`` written as ``--set a=1 --set b=2``."""
+    result: list[str] = []
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        result.append(word)
+        if word != "--set":
+            continue
+        first = True
+        while rest and not rest[0].startswith("-") and (first or "=" in rest[0]):
+            result += [rest.pop(0)] if first else ["--set", rest.pop(0)]
+            first = False
+    return result
+
+
+def parse(argv: Sequence[str]) -> Callable[[], int]:
+    """Return the command as a call without arguments. Raises UserError; ``--help`` exits with 0."""
+    chosen: list[Callable[[], int]] = []
+
+    def deferred(command: Callable[..., int]) -> Callable[..., None]:
+        import functools
+
+        @functools.wraps(command)
+        def note(*arguments: object, **options: object) -> None:
+            chosen.append(lambda: command(*arguments, **options))
+
+        return note
+
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(messages):
+            tyro.extras.subcommand_cli_from_dict(
+                {name: deferred(command) for name, command in COMMANDS.items()},
+                prog="cardleague",
+                description=DESCRIPTION,
+                args=gather_settings(argv),
+                config=(tyro.conf.OmitArgPrefixes,),
+            )
+    except SystemExit as error:
+        if error.code in (0, None):
+            raise
+        raise UserError(one_line(messages.getvalue())) from None
+    return chosen[0]
+
+
+def one_line(box: str) -> str:
+    """Return what a box of the parser says, without its frame and its hints, in one line."""
+    words: list[str] = []
+    for line in box.splitlines():
+        text = line.strip("│╭╮╰╯─ ")
+        if not text and "─" * 8 in line:  # a rule, or the lower edge: only hints follow
+            break
+        if text and not line.startswith("╭"):
+            words.append(text)
+    message = " ".join(words) or " ".join(box.split())
+    return f"{message} (see cardleague --help)"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        check_one_root(room_roots())
+        command = parse(sys.argv[1:] if argv is None else argv)
+        return command()
+    except (UserError, ConfigError) as error:
+        sys.stderr.write(f"cardleague: {error}\n")
+        return EXIT_USAGE
+    except BrokenPipeError:  # the reader of a pipe went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+"""The commands of ``cardleague``, one module per group.
+
+Room: deploy. A module imports lightly at its top; what is heavy (ray, torch, numba, scipy,
+onnxruntime) is imported inside the command that needs it. A command returns its exit code and
+raises UserError (or ConfigError of deploy.presets) for what its user can put right.
+"""
+
+from __future__ import annotations
+
+
+class UserError(ValueError):
+    """A mistake of the user: printed as one line that names the value and what is allowed."""

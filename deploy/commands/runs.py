@@ -1,0 +1,177 @@
+"""``train``, ``resume`` and ``status``: what is done with runs. Room: deploy; light imports."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from tyro.conf import Positional, UseAppendAction, arg
+
+from deploy import presets
+from deploy.commands import UserError
+from deploy.config import RunConfig
+
+RUNS = Path("runs")
+"""Folder of all runs, in the working directory."""
+
+
+def train(
+    source: Annotated[Positional[str], arg(metavar="PRESET|FILE.toml")],
+    /,
+    *,
+    name: Annotated[str, arg(metavar="NAME")] = "",
+    minutes: Annotated[float, arg(metavar="MINUTES")] = 0.0,
+    seed: Annotated[str, arg(metavar="SEED")] = "",
+    runtime: Literal["", "inprocess", "ray"] = "",
+    redis_url: Annotated[str, arg(metavar="URL")] = "",
+    ray_address: Annotated[str, arg(metavar="ADDRESS")] = "",
+    accept_volatile_redis: bool = False,
+    allow_open_ray: bool = False,
+    set: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="KEY=VALUE")] = (),
+) -> int:
+    """Train, with a live view, until Ctrl-C; go on with the run if it exists.
+
+    Args:
+        source: A preset, such as cuarenta-laptop or smoke, or a TOML file.
+        name: Folder under runs/; by default the name of the preset or file.
+        minutes: Stop after so many minutes of training and measure the champion.
+        seed: Number that all deals, searches and weights follow from.
+        runtime: ray (several processes) or inprocess (one, reproducible).
+        redis_url: An own Redis or Valkey server instead of the bundled one.
+        ray_address: An existing Ray cluster instead of a local one.
+        accept_volatile_redis: Use a server that may lose trajectories in a crash.
+        allow_open_ray: Use a Ray cluster that asks for no token.
+        set: Options, such as self_play.games=64; they win over the environment
+            (CARDLEAGUE_SELF_PLAY__GAMES=64), which wins over the file.
+    """
+    check_minutes(minutes)
+    overrides = list(set)
+    for key, value in (
+        ("name", name),
+        ("seed", seed),
+        ("runtime.kind", runtime),
+        ("replay.redis_url", redis_url),
+        ("runtime.ray_address", ray_address),
+        ("replay.accept_volatile", "true" if accept_volatile_redis else ""),
+        ("runtime.allow_open_ray", "true" if allow_open_ray else ""),
+    ):
+        overrides += [f"{key}={value}"] if value else []
+    config = presets.load(source, overrides=overrides)
+    folder = RUNS / config.name
+    saved = saved_config(folder)
+    if saved is not None:
+        config = presets.load(source, overrides=overrides, saved=saved)
+    return run(config, folder, resumed=saved is not None, minutes=minutes)
+
+
+def resume(
+    name: Annotated[Positional[str], arg(metavar="RUN")],
+    /,
+    *,
+    minutes: Annotated[float, arg(metavar="MINUTES")] = 0.0,
+) -> int:
+    """Go on with a run exactly as it was saved.
+
+    Args:
+        name: Folder of the run, such as runs/cuarenta-laptop, or its name.
+        minutes: Stop after so many more minutes.
+    """
+    check_minutes(minutes)
+    folder = find_run(name)
+    saved = saved_config(folder)
+    assert saved is not None
+    return run(presets.amend(saved), folder, resumed=True, minutes=minutes)
+
+
+def status(
+    name: Annotated[Positional[str], arg(metavar="RUN")],
+    /,
+    *,
+    json: bool = False,
+) -> int:
+    """Show where a run stands, live or stopped.
+
+    Args:
+        name: Folder of the run, or its name.
+        json: Print all figures as JSON.
+    """
+    from deploy.rundir import RunDirectory
+
+    directory = RunDirectory(find_run(name))
+    found = directory.read_status()
+    if found is None:
+        raise UserError(f"run {str(directory.path)!r} has no status yet: it was never started")
+    live = directory.is_live()
+    if not live:
+        found.state = "stopped"
+    if json:
+        document = {"live": live, **msgspec.to_builtins(found)}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+        return 0
+    from deploy.liveview import print_status
+
+    saved = saved_config(directory.path)
+    assert saved is not None
+    print_status(found, saved.gate)
+    return 0
+
+
+def check_minutes(minutes: float) -> None:
+    """Raise UserError unless ``minutes`` is a number of minutes (0: without a limit)."""
+    if not (math.isfinite(minutes) and minutes >= 0):
+        raise UserError(f"--minutes {minutes}: allowed is a number above 0")
+
+
+def saved_config(folder: Path) -> RunConfig | None:
+    """Return the configuration of an existing run; None when there is none. Raises UserError."""
+    from deploy.manifest import ResumeError
+    from deploy.rundir import RunDirectory
+
+    directory = RunDirectory(folder)
+    if not directory.exists():
+        return None
+    try:
+        return directory.load().config
+    except ResumeError as error:
+        raise UserError(str(error)) from error
+
+
+def find_run(name: str) -> Path:
+    """Return the folder of a run by path or name. Raises UserError that lists the runs."""
+    from deploy.rundir import RunDirectory
+
+    for folder in (Path(name), RUNS / name):
+        if RunDirectory(folder).exists():
+            return folder
+    names = sorted(path.name for path in RUNS.glob("*") if RunDirectory(path).exists())
+    there = ", ".join(names) or "none"
+    raise UserError(f"run {name!r} does not exist; in {RUNS.absolute()} there are: {there}")
+
+
+def run(config: RunConfig, folder: Path, *, resumed: bool, minutes: float) -> int:
+    """Check what the light modules cannot, then become the supervisor."""
+    from deploy.manifest import ResumeError, apply_config
+    from deploy.preflight import check_in_child
+    from deploy.rundir import RunDirectory, RunLockedError
+    from deploy.terminal import own_foreground_group
+
+    directory = RunDirectory(folder)
+    try:
+        if resumed:
+            if directory.is_live():
+                raise UserError(
+                    f"run {str(folder)!r} is live in another process: stop that one, or take "
+                    "another --name"
+                )
+            for key, (old, new) in apply_config(directory.load(), config).items():
+                sys.stderr.write(f"cardleague: changed for this run: {key} from {old} to {new}\n")
+        check_in_child(config)
+        from deploy import supervise
+
+        with own_foreground_group():
+            return supervise.train(config, folder, resume=resumed, minutes=minutes or None)
+    except (ResumeError, RunLockedError) as error:
+        raise UserError(str(error)) from error

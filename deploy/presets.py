@@ -1,0 +1,354 @@
+"""From a preset or file to a checked configuration: file < environment < ``--set``.
+
+Room: deploy. May import: deploy.config, msgspec, the standard library. Light: no engine, no numpy.
+
+Every value is checked where it is written, so that an error names the key, the value, what is
+allowed and where it came from. Rule options and encoders are checked by ``deploy.preflight``, which
+knows the games.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import inspect as types
+
+from deploy.config import RunConfig
+
+PRESET_FOLDER = Path(__file__).resolve().parent / "configs"
+PREFIX = "CARDLEAGUE_"
+SEPARATOR = "__"
+PLAIN_VARIABLES = ("SEED", "NAME")
+"""Environment variables of keys without a section; others with one underscore are not options."""
+PASSWORD_VARIABLE = "CARDLEAGUE_REDIS_PASSWORD"
+"""Environment variable with the password of an own Redis; with ``_FILE`` appended: its path."""
+CHOICES: dict[str, tuple[str, ...]] = {
+    "search.partner": ("tree", "policy"),
+    "search.opponents": ("tree", "policy"),
+    "search.leaf_value": ("mover", "root_seat"),
+}
+"""Allowed words of keys whose type is a plain string."""
+
+
+class ConfigError(ValueError):
+    """A preset, key or value that does not exist or is not allowed; names what is."""
+
+
+Document = dict[str, Any]
+"""Nested values as TOML gives them."""
+
+
+def preset_names() -> list[str]:
+    """Return the names of the presets that come with the program."""
+    return sorted(path.stem for path in PRESET_FOLDER.glob("*.toml"))
+
+
+def load(
+    source: str,
+    *,
+    overrides: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+    saved: RunConfig | None = None,
+) -> RunConfig:
+    """Return the configuration of a preset name or a ``.toml`` path.
+
+    ``overrides`` are ``key=value``. ``environment`` defaults to the process's. With ``saved`` (the
+    configuration of an existing run) what is written nowhere keeps its saved value instead of the
+    default. Raises ConfigError.
+    """
+    return build(read_source(source), overrides, environment, saved)
+
+
+def amend(
+    saved: RunConfig,
+    *,
+    overrides: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> RunConfig:
+    """Return a saved configuration with environment and overrides on top. Raises ConfigError."""
+    return build({}, overrides, environment, saved)
+
+
+def build(
+    document: Document,
+    overrides: Iterable[str],
+    environment: Mapping[str, str] | None,
+    saved: RunConfig | None,
+) -> RunConfig:
+    """Put the layers on top of each other, each checked, and check the whole."""
+    merged: Document = msgspec.to_builtins(saved) if saved is not None else {}
+    for key, value in _leaves(document):
+        _put(merged, key, checked(key, value))
+    for key, text, origin in _environment_items(os.environ if environment is None else environment):
+        _put(merged, key, checked(key, text, origin=origin, textual=True))
+    for key, text in _override_items(overrides):
+        _put(merged, key, checked(key, text, origin="--set", textual=True))
+    try:
+        config = msgspec.convert(merged, RunConfig)
+    except msgspec.ValidationError as error:  # every leaf was checked: a value is missing
+        raise ConfigError(f"configuration: {error}") from error
+    check_together(config)
+    return config
+
+
+def read_source(source: str) -> Document:
+    """Return the values of a preset or file, with ``name`` filled in. Raises ConfigError."""
+    path = Path(source)
+    if path.suffix != ".toml":
+        if source not in preset_names():
+            hint = _nearest(source, preset_names())
+            allowed = ", ".join(preset_names())
+            raise ConfigError(f"preset {source!r}: {hint}allowed are {allowed}, or a .toml file")
+        path = PRESET_FOLDER / f"{source}.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration file {source!r}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"configuration file {source!r} is not TOML: {error}") from error
+    document.setdefault("name", path.stem)
+    return document
+
+
+# --- keys and values ------------------------------------------------------------------------------
+
+
+def _leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (key, value); a table is descended into where the configuration has one."""
+    for name, value in document.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict):
+            type_of(key)  # a mistyped section is named as such, not as its first key
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value
+
+
+def _put(document: Document, key: str, value: Any) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        document = document.setdefault(section, {})
+    document[name] = value
+
+
+def _environment_items(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for variable in sorted(environment):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or not (SEPARATOR in name or name in PLAIN_VARIABLES):
+            continue
+        yield name.lower().replace(SEPARATOR, "."), environment[variable], variable
+
+
+def _override_items(overrides: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {override!r}: write key=value, such as self_play.games=64")
+        yield key.strip(), text.strip()
+
+
+def fields_of(struct: type) -> dict[str, types.Type]:
+    """Return the keys of a configuration section and their types."""
+    info = types.type_info(struct)
+    assert isinstance(info, types.StructType)
+    return {f.encode_name: f.type for f in info.fields if f.encode_name != "schema_version"}
+
+
+def type_of(key: str, origin: str = "") -> types.Type:
+    """Return the type of ``section.key``. Raises ConfigError with the nearest key that exists."""
+    at: types.Type = types.type_info(RunConfig)
+    walked: list[str] = []
+    for part in key.split("."):
+        if isinstance(at, types.DictType):
+            at = at.value_type
+        else:
+            keys = fields_of(at.cls) if isinstance(at, types.StructType) else {}
+            if part not in keys:
+                raise ConfigError(_unknown(key, walked, list(keys), origin))
+            at = keys[part]
+        walked.append(part)
+    return at
+
+
+def _unknown(key: str, walked: list[str], keys: list[str], origin: str) -> str:
+    where = f" ({origin})" if origin else ""
+    if not keys:
+        return f"{key}{where}: {'.'.join(walked)} is a value, not a section"
+    part = key.split(".")[len(walked)]
+    names = [".".join([*walked, name]) for name in keys]
+    hint = _elsewhere(part) or _nearest(".".join([*walked, part]), names)
+    kind = f"in section {'.'.join(walked)}" if walked else "at the top"
+    return f"unknown key {key!r}{where}: {hint}allowed {kind} are {', '.join(keys)}"
+
+
+def _nearest(word: str, words: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(word, list(words), n=1)
+    return f"did you mean {matches[0]!r}? " if matches else ""
+
+
+def _elsewhere(name: str) -> str:
+    """Return a hint when ``name`` is a key of some section."""
+    for section, kind in fields_of(RunConfig).items():
+        if isinstance(kind, types.StructType) and name in fields_of(kind.cls):
+            return f"did you mean '{section}.{name}'? "
+    return ""
+
+
+def checked(key: str, value: Any, *, origin: str = "", textual: bool = False) -> Any:
+    """Return ``value`` (as text when ``textual``) in the type of ``key``. Raises ConfigError."""
+    kind = type_of(key, origin)
+    where = f" ({origin})" if origin else ""
+    if isinstance(kind, types.StructType):
+        keys = ", ".join(f"{key}.{name}" for name in fields_of(kind.cls))
+        raise ConfigError(f"{key} = {value!r}{where}: this is a section; set one of {keys}")
+    if isinstance(kind, types.DictType):
+        raise ConfigError(f"{key} = {value!r}{where}: write {key}.option = word")
+    try:
+        converted = _convert(kind, value, textual)
+    except (msgspec.ValidationError, ValueError):
+        raise ConfigError(f"{key} = {value!r}{where}: allowed is {allowed_values(kind)}") from None
+    choices = CHOICES.get(key)
+    if choices is not None and converted not in choices:
+        raise ConfigError(f"{key} = {value!r}{where}: allowed is {' or '.join(choices)}")
+    return converted
+
+
+def _convert(kind: types.Type, value: Any, textual: bool) -> Any:
+    """Return ``value`` as ``kind``. Raises ValueError or msgspec.ValidationError."""
+    match kind:
+        case types.StrType():
+            if isinstance(value, bool):
+                return "yes" if value else "no"
+            if isinstance(value, (str, int, float)):
+                return str(value)
+        case types.LiteralType(values=values):
+            if value in values:
+                return value
+        case types.VarTupleType(item_type=item) | types.ListType(item_type=item):
+            if textual:
+                value = [part.strip() for part in value.strip("[]() ").split(",") if part.strip()]
+            if isinstance(value, (list, tuple)):
+                return tuple(_convert(item, part, textual) for part in value)
+        case types.BoolType():
+            return msgspec.convert(value, bool, strict=not textual)
+        case types.IntType():
+            return _within(kind, msgspec.convert(value, int, strict=not textual))
+        case types.FloatType():
+            return _within(kind, msgspec.convert(value, float, strict=not textual))
+        case _:
+            raise TypeError(f"no option may have the type {kind}")
+    raise ValueError(value)
+
+
+def _within(kind: types.IntType | types.FloatType, value: float) -> float:
+    if (
+        not math.isfinite(value)
+        or (kind.ge is not None and value < kind.ge)
+        or (kind.gt is not None and value <= kind.gt)
+        or (kind.le is not None and value > kind.le)
+        or (kind.lt is not None and value >= kind.lt)
+    ):
+        raise ValueError(value)
+    return value
+
+
+def allowed_values(kind: types.Type) -> str:
+    """Return in words what a value of ``kind`` may be."""
+    match kind:
+        case types.BoolType():
+            return "true or false"
+        case types.StrType():
+            return "a word"
+        case types.LiteralType(values=values):
+            return " or ".join(map(str, values))
+        case types.IntType(ge=ge, gt=gt, le=le, lt=lt):
+            return "a whole number" + _bounds(ge, gt, le, lt)
+        case types.FloatType(ge=ge, gt=gt, le=le, lt=lt):
+            return "a number" + _bounds(ge, gt, le, lt)
+        case types.VarTupleType(item_type=item) | types.ListType(item_type=item):
+            return f"a list, each {allowed_values(item)}"
+    return str(kind)
+
+
+def _bounds(ge: float | None, gt: float | None, le: float | None, lt: float | None) -> str:
+    words = []
+    for word, bound in (("at least", ge), ("above", gt), ("at most", le), ("below", lt)):
+        if bound is not None:
+            words.append(f"{word} {bound}")
+    return ", " + " and ".join(words) if words else ""
+
+
+# --- values that must agree -----------------------------------------------------------------------
+
+
+def has_password(url: str) -> bool:
+    """Return whether a server's address carries a password."""
+    try:
+        return urlsplit(url).password is not None
+    except ValueError:
+        return "@" in url
+
+
+def check_together(config: RunConfig) -> None:
+    """Raise ConfigError for values that are allowed each, but not together."""
+    if has_password(config.replay.redis_url):
+        raise ConfigError(
+            "replay.redis_url holds a password, which would show in the process list and be saved: "
+            f"leave it out of the address and set {PASSWORD_VARIABLE}, or {PASSWORD_VARIABLE}_FILE "
+            "to the path of a file that holds it"
+        )
+    learner, league, gate, play = config.learner, config.league, config.gate, config.self_play
+    rules: tuple[tuple[bool, str], ...] = (
+        (
+            learner.td_lambda == 1.0 or learner.root_value_mix == 0.0,
+            f"learner.td_lambda = {learner.td_lambda} and learner.root_value_mix = "
+            f"{learner.root_value_mix}: allowed is td_lambda below 1 or root_value_mix above 0, "
+            "never both",
+        ),
+        (
+            learner.min_window_positions <= learner.window_positions,
+            f"learner.window_positions = {learner.window_positions}: allowed is at least "
+            f"learner.min_window_positions = {learner.min_window_positions}; "
+            "training would never start",
+        ),
+        (
+            learner.batch_size <= learner.min_window_positions,
+            f"learner.min_window_positions = {learner.min_window_positions}: allowed is at least "
+            f"learner.batch_size = {learner.batch_size}",
+        ),
+        (
+            league.self_play_floor <= league.self_play_ceiling,
+            f"league.self_play_floor = {league.self_play_floor}: allowed is at most "
+            f"league.self_play_ceiling = {league.self_play_ceiling}",
+        ),
+        (gate.p0 < gate.p1, f"gate.p1 = {gate.p1}: allowed is above gate.p0 = {gate.p0}"),
+        (
+            play.fast_simulations <= play.full_simulations,
+            f"self_play.fast_simulations = {play.fast_simulations}: allowed is at most "
+            f"self_play.full_simulations = {play.full_simulations}",
+        ),
+        (
+            config.report.num_games % 2 == 0,
+            f"report.num_games = {config.report.num_games}: games are played in pairs, "
+            "allowed is an even number",
+        ),
+        (
+            all(number >= 0 for number in config.report.simulations),
+            f"report.simulations = {config.report.simulations}: allowed is at least 0, each",
+        ),
+        (
+            config.name not in ("", ".", "..") and not set(config.name) & set("/\\\0"),
+            f"name = {config.name!r}: allowed is the name of one folder, without slashes",
+        ),
+    )
+    for holds, message in rules:
+        if not holds:
+            raise ConfigError(message)
