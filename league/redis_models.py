@@ -7,19 +7,22 @@ nothing is unpickled.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import redis
 
 from league.models import ModelError, content_hash
+from league.stores import ModelsUnreachable
 
 
 class RedisModelStore:
     """A ModelStore over a client that returns bytes (``decode_responses`` off).
 
     Keys, all of one cluster slot: ``cardleague:{RUN}:models`` (sorted set of versions) and
-    ``cardleague:{RUN}:model:N`` (hash of ``sha256`` and ``onnx``). Connection errors are the
-    caller's: it steps again later.
+    ``cardleague:{RUN}:model:N`` (hash of ``sha256`` and ``onnx``). Every method raises
+    ModelsUnreachable when the server does not answer; nothing is repeated here.
     """
 
     def __init__(self, client: redis.Redis, run_id: str) -> None:
@@ -46,11 +49,13 @@ class RedisModelStore:
                 pipe.hset(key, mapping={"sha256": digest, "onnx": model})
             pipe.zadd(self._index, {str(version): version})
 
-        self._client.transaction(store, key)
+        with _reachable():
+            self._client.transaction(store, key)
 
     def get(self, version: int) -> bytes:
         """See ModelStore. Raises ModelError also for bytes that are not what was stored."""
-        digest, model = self._client.hmget(self._key(version), "sha256", "onnx")
+        with _reachable():
+            digest, model = self._client.hmget(self._key(version), "sha256", "onnx")
         if model is None or digest is None:
             raise ModelError(f"model version {version} in Redis: stored are {self.versions()}")
         if content_hash(model).encode() != digest:
@@ -62,14 +67,16 @@ class RedisModelStore:
 
     def versions(self) -> list[int]:
         """See ModelStore."""
-        return [int(member) for member in self._client.zrange(self._index, 0, -1)]
+        with _reachable():
+            return [int(member) for member in self._client.zrange(self._index, 0, -1)]
 
     def delete(self, version: int) -> None:
         """See ModelStore."""
-        pipe = self._client.pipeline(transaction=True)
-        pipe.zrem(self._index, str(version))
-        pipe.delete(self._key(version))
-        pipe.execute()
+        with _reachable():
+            pipe = self._client.pipeline(transaction=True)
+            pipe.zrem(self._index, str(version))
+            pipe.delete(self._key(version))
+            pipe.execute()
 
     @property
     def _index(self) -> str:
@@ -77,3 +84,12 @@ class RedisModelStore:
 
     def _key(self, version: int) -> str:
         return f"{self._prefix}:{version}"
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """Turn a server that does not answer, or still loads, into ModelsUnreachable."""
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError) as error:
+        raise ModelsUnreachable(f"models in Redis: {error}") from error

@@ -15,6 +15,10 @@ from league.models import ModelError, ModelStore
 _FILE_NAME = re.compile(r"v(\d{6,})\.onnx")
 
 
+class ModelsUnreachable(RuntimeError):
+    """The store does not answer at the moment; whoever holds a model plays on and asks later."""
+
+
 def model_file_name(version: int) -> str:
     """Return ``v000012.onnx`` for version 12."""
     if version < 0:
