@@ -167,7 +167,8 @@ class Search:
     def set_equity(self, model: int, table: NDArray[np.float64] | None) -> None:
         """Use a table of winning probabilities between hands for ``model``.
 
-        ``table`` is ``float64[num_equity_states]``. None or an empty table: the model's own values are used there.
+        ``table`` is ``float64[num_equity_states]``. None or an empty table: the model's own values
+        are used there.
         """
         forest = self._forest
         if not 0 <= model < len(forest.has_equity):

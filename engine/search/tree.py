@@ -333,7 +333,7 @@ def choose_edge(forest: Any, plan: Any, t: Any, d: Any) -> Any:
 
     Q(a) + c P(a) sqrt(avail(a)) / (1 + n(a)): PUCT (Rosin 2011; Silver et al. 2017) with the
     availability of Cowling, Powley, Whitehouse (Information Set MCTS, 2012) in place of the
-    parent's visits; avail counts the visits before this one. P is renormalised over the legal actions.
+    parent's visits; avail counts the visits before this one. P is renormalised over what is legal.
     """
     descent = forest.descents[t, d]
     node = forest.nodes[t, descent.node]
