@@ -1,7 +1,7 @@
 """The worker's ``step()``: request and reply.
 
-Room: actors. The owner keeps exactly one short step in flight per worker; the reply carries what the
-owner's metrics need (workers know no prometheus_client) and what the league needs.
+Room: actors. The owner keeps exactly one short step in flight per worker; the reply carries what
+the owner's metrics need (workers know no prometheus_client) and what the league needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True):
     budget_s: float = 0.0
     """Wall clock to spend; 0 in the in-process runtime."""
     max_evaluations: int = 0
-    """Search evaluation batches to run at the most; 0 means no such bound (in-process: counters)."""
+    """Search evaluation batches to run at the most; 0 means no such bound."""
     insert_budget: int = 0
     """Eligible examples that the worker may still finish: the controller's back-pressure.
 
