@@ -23,7 +23,7 @@ from league.messages import GateOutcome, GateReply, GateRequest, LeagueState, Pa
 from league.models import ModelStore
 from learner.messages import LearnReply, LearnRequest
 
-RECENT_VERSIONS = 3
+RECENT_VERSIONS = 6
 """Versions kept beside pool, champion and gate, for actors that are a little behind."""
 
 
@@ -105,15 +105,17 @@ class Owner:
     def start_actor(self, role: str, slot: int = 0, node: str = "") -> int:
         """Return the epoch for a start of an actor; durable first, so no other start has it."""
         restart = (role, slot) in self._epochs
-        self.manifest.epoch += 1
-        if restart:
-            self.manifest.worker_restarts += 1
-        self.directory.save(self.manifest)
-        self._epochs[role, slot] = self.manifest.epoch
-        self.tracker.started(role, slot, self.manifest.epoch, node, restart=restart)
-        if role == LEARNER and restart:
-            self._insert_budget = 0
-        return self.manifest.epoch
+        if self._by_counters:
+            # Workers' seeds hold the epoch: a resume must give them what the first start gave.
+            epoch = len(self._epochs) + 1
+            self.manifest.epoch = max(self.manifest.epoch, epoch)
+        else:
+            epoch = self.manifest.epoch = self.manifest.epoch + 1
+            self.manifest.worker_restarts += restart
+            self.directory.save(self.manifest)
+        self._epochs[role, slot] = epoch
+        self.tracker.started(role, slot, epoch, node, restart=restart)
+        return epoch
 
     def lost_actor(self, role: str, slot: int, reason: str) -> None:
         """Record that an actor is gone; ``start_actor`` follows."""
@@ -141,7 +143,7 @@ class Owner:
     # --- learner ----------------------------------------------------------------------------------
 
     def learn_request(self, *, snapshot: bool = False) -> LearnRequest:
-        """Return the learner's next call."""
+        """Return the learner's next call. One call at a time: the reply closes its account."""
         runtime = self.config.runtime
         self._finished_at_request = self._finished
         return LearnRequest(
@@ -174,12 +176,7 @@ class Owner:
         manifest.newest = version
         if manifest.champion < 0:
             self._crown(version)
-        keep = self._playing()
-        manifest.models = {
-            number: record
-            for number, record in manifest.models.items()
-            if number in keep or record.promoted
-        }
+        self._forget_models()
         self._commit()
         self.tracker.say(f"version {version} at step {step}")
         self.publish()
@@ -193,12 +190,21 @@ class Owner:
         manifest.pool = (*manifest.pool, version)[-self.config.league.pool_size :]
         manifest.records = {v: r for v, r in manifest.records.items() if v in manifest.pool}
 
-    def _playing(self) -> set[int]:
-        """Return the versions that actors may play; only these are in the store.
-
-        The run directory keeps every promoted version beside them.
-        """
+    def _forget_models(self) -> None:
+        """Take versions out of the manifest that are neither played nor were ever promoted."""
         manifest, gate = self.manifest, self.tracker.status.gate
+        keep = {*sorted(manifest.models)[-RECENT_VERSIONS:], gate.candidate}
+        manifest.models = {
+            number: record
+            for number, record in manifest.models.items()
+            if number in keep or record.promoted
+        }
+
+    def _playing(self) -> set[int]:
+        """Return the versions that actors may play; only these are in the store."""
+        manifest, gate = self.manifest, self.tracker.status.gate
+        if self._by_counters:  # a restored worker may hold a model of any age in a slot
+            return set(manifest.models)
         playing = {*manifest.pool, manifest.champion, gate.candidate, gate.champion}
         playing |= set(sorted(manifest.models)[-RECENT_VERSIONS:])
         return playing & manifest.models.keys()

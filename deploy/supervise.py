@@ -1,0 +1,320 @@
+"""The supervisor: a small process that holds the run, with two children in sessions of their own.
+
+Room: deploy. Loads no ray, torch or numba. May import replay.embedded (the bundled server).
+
+    supervisor   run.lock, signals, restarts
+      server     bundled Valkey; not there in the in-process runtime or with an own server
+      owner      deploy.cluster or deploy.local: may vanish at any instruction
+
+Ctrl-C reaches the supervisor alone, since the children are in other sessions: the server lives
+until the owner has saved. A second Ctrl-C skips the owner's drain; SIGTERM (and SIGHUP) save within
+``runtime.stop_timeout_s``. The closing table is a child of its own, after the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from deploy import control
+from deploy.config import RunConfig
+from deploy.manifest import Manifest, ResumeError, apply_config, new_manifest, stamp
+from deploy.processes import ProcessBook, mark
+from deploy.rundir import RunDirectory
+from deploy.signals import Signals
+
+MAX_FAILURES = 6
+"""Owners that fail one after another before the supervisor gives up."""
+STEADY_S = 120.0
+"""An owner that lived so long ends a row of failures."""
+MAX_DELAY_S = 20.0
+SAVE_LIMIT_S = 120.0
+"""After Ctrl-C the owner is given so long to drain and save before it is killed."""
+SERVER_CHECK_S = 2.0
+SERVER_STOP_S = 5.0
+"""Of ``stop_timeout_s``, kept for the server and the last waits."""
+
+
+class Server(Protocol):
+    """What the supervisor needs of the bundled server (``replay.embedded.EmbeddedServer``)."""
+
+    @property
+    def url(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def ensure(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+
+OwnerCommand = Callable[[RunDirectory, RunConfig, str], list[str]]
+"""``(directory, config, server url) -> command``; options are appended."""
+
+
+def train(config: RunConfig, run_directory: Path, *, resume: bool, minutes: float | None) -> int:
+    """Run until Ctrl-C, SIGTERM or ``minutes`` of training; return the exit code.
+
+    Raises ResumeError for a run that cannot go on and RunLockedError for one that is live; nothing
+    was changed then. Main thread only.
+    """
+    return Supervisor(config, RunDirectory(run_directory), resume=resume, minutes=minutes).run()
+
+
+class Supervisor:
+    """One invocation of ``cardleague train``."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        *,
+        resume: bool,
+        minutes: float | None = None,
+        owner_command: OwnerCommand | None = None,
+        server: Server | None = None,
+        closing_command: Callable[[RunDirectory, float], list[str]] | None = None,
+    ) -> None:
+        """Prepare; ``owner_command``, ``server`` and ``closing_command`` replace the real ones."""
+        self._config = config
+        self._directory = directory
+        self._resume = resume
+        self._minutes = minutes
+        self._owner_command = owner_command or _owner_command
+        self._closing_command = closing_command or _closing_command
+        self._server = server
+        self._owner: subprocess.Popen[bytes] | None = None
+        self._control = -1
+        self._book = ProcessBook(directory.processes_path("owner"), directory.files)
+        self._ray_book = ProcessBook(directory.processes_path("ray"), directory.files)
+        self._signals = Signals()
+        self._limit_elapsed_s = 0.0
+        self._server_checked = 0.0
+
+    def run(self) -> int:
+        """See ``train``."""
+        if not self._resume and self._directory.exists():
+            raise ResumeError(f"{self._directory.path} holds a run already: resume it")
+        if self._resume:
+            self._directory.load()
+        self._directory.prepare()
+        with self._directory.lock():
+            manifest = self._open_manifest()
+            self._end_leftovers()
+            with self._signals.installed():
+                try:
+                    self._start_server()
+                    code = self._watch_owner()
+                finally:
+                    self._kill_owner()
+                    if self._server is not None:
+                        self._server.stop()
+                self._signals.saved()
+                if code == 0 and self._signals.terminated == 0:
+                    self._closing_table(manifest)
+        return code
+
+    # --- beginning --------------------------------------------------------------------------------
+
+    def _open_manifest(self) -> Manifest:
+        if self._resume:
+            manifest = self._directory.load()
+            apply_config(manifest, self._config)
+            stamp(manifest, sys.argv)
+        else:
+            manifest = new_manifest(self._config, sys.argv)
+        self._directory.save(manifest)
+        if self._minutes:
+            self._limit_elapsed_s = manifest.elapsed_s + 60.0 * self._minutes
+        return manifest
+
+    def _end_leftovers(self) -> None:
+        """End what a killed supervisor or owner of this run left behind."""
+        self._book.end_all()
+        self._ray_book.end_all()
+
+    def _start_server(self) -> None:
+        if self._server is None:
+            self._server = _bundled_server(self._directory, self._config)
+        if self._server is not None:
+            self._server.start()
+
+    # --- the owner --------------------------------------------------------------------------------
+
+    def _watch_owner(self) -> int:
+        """Keep an owner running until it has ended on purpose; return the exit code."""
+        failures = 0
+        while True:
+            began = time.monotonic()
+            self._start_owner()
+            code = self._wait_for_owner()
+            if code == 0:
+                return 0
+            if self._signals.stopping:
+                _say(
+                    f"the owner ended with code {code} while saving: the run is as of its manifest"
+                )
+                return 1
+            if code == control.EXIT_REFUSED:
+                _say(f"the owner refused to go on, see {self._log_path}: {self._log_tail()}")
+                return 1
+            failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
+            if failures >= MAX_FAILURES:
+                _say(f"the owner failed {failures} times in a row, see {self._log_path}")
+                return 1
+            self._end_leftovers()
+            delay_s = min(MAX_DELAY_S, 2.0 ** (failures - 1))
+            _say(f"the owner ended with code {code}: starting again in {delay_s:.0f} s")
+            self._signals.wait(delay_s)
+            if self._signals.stopping:
+                return 1
+
+    def _start_owner(self) -> None:
+        url = self._server.url if self._server is not None else ""
+        read, write = os.pipe()
+        command = self._owner_command(self._directory, self._config, url)
+        command += ["--control-fd", str(read), "--limit-elapsed-s", str(self._limit_elapsed_s)]
+        try:
+            with open(self._log_path, "ab") as log:
+                self._owner = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=(read,),
+                )
+        finally:
+            os.close(read)
+        self._control = write
+        started = mark(self._owner.pid)
+        self._book.write([] if started is None else [started])
+
+    def _wait_for_owner(self) -> int:
+        """Wait until the owner ends; pass on what signals ask for, and look after the server."""
+        assert self._owner is not None
+        told = ""
+        kill_at = float("inf")
+        while True:
+            code = self._owner.poll()
+            if code is not None:
+                self._drop_control()
+                return code
+            wish = self._signals.wish()
+            if wish and wish != told:
+                told = wish
+                self._tell(control.NOW if wish == control.NOW else control.STOP)
+                kill_at = min(kill_at, time.monotonic() + self._save_limit_s())
+            if time.monotonic() > kill_at:
+                _say("the owner did not save in time: ended, the run is as of its manifest")
+                self._kill_owner()
+                return -signal.SIGKILL
+            self._look_after_server()
+            self._signals.wait(0.25 if told else 0.5)
+
+    def _save_limit_s(self) -> float:
+        if self._signals.terminated:
+            return max(1.0, self._config.runtime.stop_timeout_s - SERVER_STOP_S)
+        return SAVE_LIMIT_S
+
+    def _tell(self, line: str) -> None:
+        try:
+            os.write(self._control, f"{line}\n".encode())
+        except (BrokenPipeError, OSError):
+            return  # it is ending; its exit code comes next
+
+    def _drop_control(self) -> None:
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+    def _kill_owner(self) -> None:
+        """End the owner and what it started; for one that has ended this only cleans up."""
+        if self._owner is not None and self._owner.poll() is None:
+            self._owner.kill()
+            self._owner.wait()
+        self._drop_control()
+        self._end_leftovers()
+
+    # --- the server -------------------------------------------------------------------------------
+
+    def _look_after_server(self) -> None:
+        """Start the server again if it is gone or silent; the owner too if its address moved."""
+        now = time.monotonic()
+        if self._server is None or now - self._server_checked < SERVER_CHECK_S:
+            return
+        self._server_checked = now
+        before = self._server.url
+        if self._server.ensure():
+            _say("the bundled server was gone: started again")
+            self._tell(control.SERVER_RESTARTED)
+            if self._server.url != before and self._owner is not None:
+                self._owner.kill()
+
+    # --- the closing table ------------------------------------------------------------------------
+
+    def _closing_table(self, manifest: Manifest) -> None:
+        """Measure the champion in a child; Ctrl-C and SIGTERM end that."""
+        limit_s = self._config.report.interrupted_s if self._signals.interrupts else 0.0
+        if self._signals.interrupts and limit_s == 0:
+            return
+        child = subprocess.Popen(
+            self._closing_command(self._directory, limit_s),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while child.poll() is None:
+            if self._signals.interrupted_again():
+                child.terminate()
+                try:
+                    child.wait(SERVER_STOP_S)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+                _say("the closing table was skipped")
+                return
+            self._signals.wait(0.25)
+        if child.returncode != 0:
+            _say(f"the closing table failed with code {child.returncode}")
+
+    @property
+    def _log_path(self) -> Path:
+        return self._directory.logs_path / "owner.log"
+
+    def _log_tail(self) -> str:
+        lines = self._log_path.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "its log is empty"
+
+
+def _bundled_server(directory: RunDirectory, config: RunConfig) -> Server | None:
+    """Return the bundled server, not started; None where the run does not use it."""
+    if config.runtime.kind == "inprocess" or config.replay.redis_url:
+        return None
+    from replay.embedded import EmbeddedServer
+
+    return EmbeddedServer(
+        directory.server_path,
+        maxmemory_mb=config.replay.maxmemory_mb,
+        silence_s=config.replay.server_silence_s,
+        stop_timeout_s=SERVER_STOP_S * 0.8,
+    )
+
+
+def _owner_command(directory: RunDirectory, config: RunConfig, server_url: str) -> list[str]:
+    module = "deploy.local" if config.runtime.kind == "inprocess" else "deploy.cluster"
+    command = [sys.executable, "-m", module, str(directory.path)]
+    return [*command, "--server-url", server_url] if server_url else command
+
+
+def _closing_command(directory: RunDirectory, limit_s: float) -> list[str]:
+    command = [sys.executable, "-m", "deploy.closing", str(directory.path)]
+    return [*command, "--limit-s", str(limit_s)]
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"cardleague: {message}\n")

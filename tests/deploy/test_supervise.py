@@ -1,0 +1,154 @@
+"""The supervisor, with an owner that only obeys.
+
+Behaviours checked:
+* Ctrl-C, a second Ctrl-C and SIGTERM reach the owner as they should, and nothing is left running
+* an owner that vanishes is started again; one that refuses is not; a deaf one is killed in time
+* the closing table: full after a limit, bounded after Ctrl-C, skipped by a further one, none after
+  SIGTERM
+* a live run is refused to a second supervisor; the supervisor's death ends its owner
+* it loads no ray, torch or numba
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.deploy.waiting import ROOT, processes_of, started, wait_for
+
+HOST = "tests.deploy.supervisor_host"
+
+
+def events(folder: Path) -> list[str]:
+    path = folder / "events"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def owner_pids(folder: Path) -> list[int]:
+    return [int(line.split()[1]) for line in events(folder) if line.startswith("owner ")]
+
+
+def wait_for_owner(folder: Path, count: int = 1) -> int:
+    wait_for(lambda: len(owner_pids(folder)) >= count, 20, f"owner number {count}")
+    return owner_pids(folder)[count - 1]
+
+
+def assert_nothing_left(folder: Path) -> None:
+    wait_for(lambda: not processes_of(folder), 5, f"an end of {processes_of(folder)}")
+
+
+def test_ctrl_c_saves_and_ends_everything_then_plays_a_bounded_closing_table(
+    tmp_path: Path,
+) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        wait_for_owner(tmp_path)
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.wait(20) == 0
+    assert events(tmp_path)[1:] == ["stop", "saved", "closing 60.0"]
+    assert_nothing_left(tmp_path)
+
+
+def test_second_ctrl_c_skips_the_drain_not_the_saving(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path), "--owner", "slow") as supervisor:
+        wait_for_owner(tmp_path)
+        supervisor.send_signal(signal.SIGINT)
+        wait_for(lambda: "stop" in events(tmp_path), 10, "the owner stopping")
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.wait(20) == 0
+    assert events(tmp_path)[1:] == ["stop", "saved", "closing 60.0"]
+    assert_nothing_left(tmp_path)
+
+
+def test_further_ctrl_c_skips_the_closing_table(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path), "--owner", "slow-closing") as supervisor:
+        wait_for_owner(tmp_path)
+        supervisor.send_signal(signal.SIGINT)
+        wait_for(lambda: "closing 60.0" in events(tmp_path), 10, "the closing table")
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.wait(20) == 0
+    assert_nothing_left(tmp_path)
+
+
+def test_sigterm_saves_without_a_closing_table(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        wait_for_owner(tmp_path)
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 0
+    assert events(tmp_path)[1:] == ["stop", "saved"]
+    assert_nothing_left(tmp_path)
+
+
+def test_sigterm_ends_a_deaf_owner_within_the_stop_timeout(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path), "--owner", "slow") as supervisor:
+        wait_for_owner(tmp_path)
+        began = time.monotonic()
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 1
+        assert time.monotonic() - began < 7.0 + 2.0
+    assert events(tmp_path)[1:] == ["stop"]
+    assert_nothing_left(tmp_path)
+
+
+def test_owner_that_ends_by_itself_gets_the_full_closing_table(tmp_path: Path) -> None:
+    with started(
+        tmp_path, HOST, str(tmp_path), "--owner", "finish", "--minutes", "2"
+    ) as supervisor:
+        assert supervisor.wait(20) == 0
+    assert events(tmp_path)[0].endswith("limit 120.0")
+    assert events(tmp_path)[1:] == ["closing 0.0"]
+
+
+def test_killed_owner_is_started_again(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        first = wait_for_owner(tmp_path)
+        os.kill(first, signal.SIGKILL)
+        second = wait_for_owner(tmp_path, 2)
+        assert second != first
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 0
+    assert_nothing_left(tmp_path)
+
+
+def test_owner_that_refuses_is_not_started_again(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path), "--owner", "refuse") as supervisor:
+        assert supervisor.wait(20) == 1
+    assert len(owner_pids(tmp_path)) == 1
+    assert "whist" in (tmp_path / "logs" / "owner.log").read_text()
+
+
+def test_second_supervisor_of_a_live_run_is_refused_by_name(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        wait_for_owner(tmp_path)
+        second = subprocess.run(
+            [sys.executable, "-m", HOST, str(tmp_path)], cwd=ROOT, capture_output=True, timeout=20
+        )
+        assert second.returncode != 0
+        assert b"is live in another process" in second.stderr
+        assert str(tmp_path).encode() in second.stderr
+        assert len(owner_pids(tmp_path)) == 1
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 0
+
+
+def test_death_of_the_supervisor_ends_the_owner(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        pid = wait_for_owner(tmp_path)
+        supervisor.kill()
+        supervisor.wait(5)
+        wait_for(lambda: f"orphaned {pid}" in events(tmp_path), 10, "the owner noticing")
+        assert_nothing_left(tmp_path)
+
+
+def test_supervisor_loads_no_heavy_module() -> None:
+    code = (
+        "import sys, deploy.supervise, replay.embedded;"
+        "print([m for m in ('ray', 'torch', 'numba', 'numpy', 'onnxruntime') if m in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
+    assert found.stdout.strip() == "[]", found.stderr

@@ -1,0 +1,78 @@
+"""Waiting on a condition with a deadline, and processes that a test ends whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+
+T = TypeVar("T")
+
+
+def wait_for(condition: Callable[[], T], timeout_s: float, what: str) -> T:
+    """Return the first true answer of ``condition``; fail after ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(0.02)
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Return the running processes whose command line or working directory names ``folder``."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            words = [*process.cmdline(), process.cwd()]
+            if any(str(folder) in word for word in words):
+                found.append(process)
+    return found
+
+
+def spawn(*command: str) -> subprocess.Popen[bytes]:
+    """Start ``python -m COMMAND`` from the repository's root in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def nothing_left(folder: Path) -> Iterator[None]:
+    """At the end of the context kill every process that names ``folder``."""
+    try:
+        yield
+    finally:
+        for process in processes_of(folder):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+
+@contextlib.contextmanager
+def started(folder: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``python -m COMMAND``; at the end nothing of it is left."""
+    with nothing_left(folder):
+        child = spawn(*command)
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGKILL)
+            child.wait()
