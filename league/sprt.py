@@ -15,6 +15,7 @@ pairs from one decided pair to the next through the very function that decides a
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple, overload
 
@@ -63,6 +64,7 @@ def validate(test: Sprt) -> None:
         )
 
 
+@functools.lru_cache(maxsize=64)
 def bounds(test: Sprt) -> Bounds:
     """Return the boundaries of the log-likelihood ratio."""
     return Bounds(

@@ -24,7 +24,6 @@ def test_boundaries_and_ratio_are_walds() -> None:
     assert math.exp(sprt.bounds(TEST).upper) == pytest.approx(0.96 / 0.05)
     assert math.exp(sprt.bounds(TEST).lower) == pytest.approx(0.04 / 0.95)
     assert math.exp(float(sprt.llr(TEST, 7, 4))) == pytest.approx(0.6**7 * 0.4**4 / 0.5**11)
-    wins = np.array([0, 3, 7])
     several = sprt.llr(TEST, np.array([0, 3, 7]), np.array([2, 3, 4]))
     assert several.tolist() == [sprt.llr(TEST, w, n) for w, n in ((0, 2), (3, 3), (7, 4))]
 
