@@ -20,9 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 
 from engine.game import GameSpec, get_spec
-from league.evaluator import read_metadata
+from engine.players import Player, RandomPlayer, RulePlayer, SearchPlayer
+from engine.search.ismcts import SearchOptions
+from engine.search.rollout import RolloutEvaluator
+from league.evaluator import Device, OnnxEvaluator, read_metadata
 from league.models import ModelError, ModelMetadata, check_compatible
 from league.stores import FileModelStore
 
@@ -67,6 +71,19 @@ class ResolvedPlayer(NamedTuple):
     """What the model was made for; None for players that play any game."""
 
 
+class PlayContext(NamedTuple):
+    """What a player is told of the games that it will play."""
+
+    spec: GameSpec
+    game: Any
+    options: SearchOptions = SearchOptions()
+    """How the trees of players that search grow."""
+    batch: int = 64
+    """Positions that a player searches at once."""
+    device: Device = "cpu"
+    """Where networks run."""
+
+
 class PlayerKind(NamedTuple):
     """One way to write a player."""
 
@@ -75,6 +92,7 @@ class PlayerKind(NamedTuple):
     """As shown in errors and help."""
     parse: Callable[[str], PlayerSpec | None]
     """Text -> spec, or None when the text is of another kind; PlayerError when it is malformed."""
+    build: Callable[[ResolvedPlayer, PlayContext], Player]
     locate: Callable[[PlayerSpec, RunLocator], Path] | None = None
     """Spec -> model file; None for kinds without a model."""
 
@@ -192,6 +210,56 @@ def agree_on_game(
     return spec, chosen
 
 
+# --- play -----------------------------------------------------------------------------------------
+
+
+def build_player(player: ResolvedPlayer, context: PlayContext) -> Player:
+    """Return the engine's player. Raises ModelError when its model is for another game."""
+    return _KINDS[player.spec.kind].build(player, context)
+
+
+def model_player(model: bytes, simulations: int, context: PlayContext) -> SearchPlayer:
+    """Return the player of ONNX bytes: ``simulations`` a move, 0 is the policy's first choice.
+
+    Between hands it values positions with the match-equity table of the model, if the model's
+    value head was trained against one. Raises ModelError when the model is for another game.
+    """
+    metadata = read_metadata(model)
+    encoder = context.spec.encoder(metadata.encoder)
+    evaluator = OnnxEvaluator(context.spec, context.game, encoder, device=context.device)
+    evaluator.set_model(0, model)
+    equity = np.asarray(metadata.equity, np.float64) if metadata.target == "equity" else None
+    return SearchPlayer(
+        context.spec,
+        context.game,
+        encoder,
+        evaluator,
+        simulations=simulations,
+        options=context.options,
+        equity=equity,
+        batch=context.batch,
+    )
+
+
+def _build_model(player: ResolvedPlayer, context: PlayContext) -> Player:
+    if player.model is None:
+        raise ModelError(f"player {player.spec.text!r} has no model")
+    return model_player(player.model, player.spec.simulations, context)
+
+
+def _build_ismcts(player: ResolvedPlayer, context: PlayContext) -> Player:
+    spec, game = context.spec, context.game
+    return SearchPlayer(
+        spec,
+        game,
+        spec.encoders[0],
+        RolloutEvaluator(spec, game),
+        simulations=player.spec.simulations,
+        options=context.options,
+        batch=context.batch,
+    )
+
+
 # --- kinds ----------------------------------------------------------------------------------------
 
 
@@ -258,17 +326,38 @@ def _parse_file(text: str) -> PlayerSpec | None:
     return PlayerSpec(text=text, kind="file", source=head, simulations=simulations)
 
 
-register_kind(PlayerKind("random", "random", _parse_plain("random")))
-register_kind(PlayerKind("rules", "rules", _parse_plain("rules")))
-register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts))
+register_kind(
+    PlayerKind(
+        "random",
+        "random",
+        _parse_plain("random"),
+        lambda player, context: RandomPlayer(context.spec, context.game),
+    )
+)
+register_kind(
+    PlayerKind(
+        "rules",
+        "rules",
+        _parse_plain("rules"),
+        lambda player, context: RulePlayer(context.spec, context.game),
+    )
+)
+register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
 register_kind(
     PlayerKind(
         "run",
         "RUN@champion:SIMULATIONS, RUN@vNUMBER:SIMULATIONS",
         _parse_run,
+        _build_model,
         lambda spec, locator: locator(spec.source, spec.version),
     )
 )
 register_kind(
-    PlayerKind("file", "FILE.onnx:SIMULATIONS", _parse_file, lambda spec, _: Path(spec.source))
+    PlayerKind(
+        "file",
+        "FILE.onnx:SIMULATIONS",
+        _parse_file,
+        _build_model,
+        lambda spec, locator: Path(spec.source),
+    )
 )

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from engine.game import UnknownGameError
+from engine.play import GameJob, GameResult, Table
+from engine.players import Player, RulePlayer
 from league import players
 from league.models import ModelError
 from league.players import (
+    PlayContext,
     PlayerError,
     PlayerKind,
     PlayerSpec,
     ResolvedPlayer,
     agree_on_game,
+    build_player,
     locate_model,
     parse_player,
     register_kind,
@@ -24,6 +28,8 @@ from league.players import (
 )
 from league.stores import FileModelStore
 from tests.league.tiny_models import GAME, SPEC, make_metadata, make_model
+
+CONTEXT = PlayContext(SPEC, GAME, batch=8)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +80,13 @@ def test_further_kinds_are_registered_by_name_once(monkeypatch: pytest.MonkeyPat
     def parse(text: str) -> PlayerSpec | None:
         return PlayerSpec(text=text, kind="echo") if text == "echo" else None
 
-    kind = PlayerKind("echo", "echo", parse)
+    def build(player: ResolvedPlayer, context: PlayContext) -> Player:
+        return RulePlayer(context.spec, context.game)
+
+    kind = PlayerKind("echo", "echo", parse, build)
     assert register_kind(kind) is kind
     assert parse_player("echo").kind == "echo"
-    assert resolve(parse_player("echo")).model is None
+    assert isinstance(build_player(plain("echo"), CONTEXT), RulePlayer)
     with pytest.raises(PlayerError, match=r"allowed are random, .*, echo"):
         parse_player("ecko")
     with pytest.raises(ValueError, match="player kind 'echo' is already registered"):
@@ -191,3 +200,30 @@ def other_option() -> tuple[str, str]:
             if code != getattr(GAME, name):
                 return name, option.word(code)
     raise AssertionError("the game of the tests has no option to change")
+
+
+def test_every_kind_plays(run: str, tmp_path: Path) -> None:
+    (tmp_path / "out.onnx").write_bytes(make_model(1))
+    texts = ["random", "rules", "ismcts:3", "test@champion:0", "test@v12:4", "out.onnx:4"]
+    players = [build_player(plain(text), CONTEXT) for text in texts]
+    jobs = [
+        GameJob(pair=pair, replay=0, seed=pair, seat_players=(pair % 6, (pair + 1) % 6))
+        for pair in range(24)
+    ]
+    digests = []
+    for num_slots in (8, 3):
+        table = Table(SPEC, GAME, players, jobs, num_slots=num_slots)
+        results: list[GameResult] = []
+        for _ in range(10 * len(jobs)):
+            results += table.step()
+        assert sorted(result.job.pair for result in results) == list(range(24))
+        digests.append({result.job.pair: result.digest for result in results})
+    assert digests[0] == digests[1]
+
+
+def test_a_model_of_other_rules_does_not_play() -> None:
+    option, word = other_option()
+    changed = make_metadata(rules=SPEC.describe(GAME) | {option: word})
+    spec = parse_player("m.onnx:5")
+    with pytest.raises(ModelError, match=f"rule option {option}"):
+        build_player(ResolvedPlayer(spec, make_model(1, metadata=changed), changed), CONTEXT)
