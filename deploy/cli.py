@@ -98,7 +98,7 @@ def parse(argv: Sequence[str]) -> Callable[[], int]:
                 prog="cardleague",
                 description=DESCRIPTION,
                 args=gather_settings(argv),
-                config=(tyro.conf.OmitArgPrefixes,),
+                config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as error:
         if error.code in (0, None):
@@ -110,11 +110,11 @@ def parse(argv: Sequence[str]) -> Callable[[], int]:
 def one_line(box: str) -> str:
     """Return what a box of the parser says, without its frame and its hints, in one line."""
     words: list[str] = []
+    hints = False
     for line in box.splitlines():
         text = line.strip("│╭╮╰╯─ ")
-        if not text and "─" * 8 in line:  # a rule, or the lower edge: only hints follow
-            break
-        if text and not line.startswith("╭"):
+        hints = hints or (not text and "─" * 8 in line)
+        if text and not line.startswith("╭") and (not hints or text.startswith("Available")):
             words.append(text)
     message = " ".join(words) or " ".join(box.split())
     return f"{message} (see cardleague --help)"

@@ -10,6 +10,7 @@ knows the games.
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import os
 import tomllib
@@ -44,6 +45,8 @@ class ConfigError(ValueError):
 
 Document = dict[str, Any]
 """Nested values as TOML gives them."""
+Setting = tuple[str, str, str]
+"""Key, text, and where it was written (for errors)."""
 
 
 def preset_names() -> list[str]:
@@ -55,16 +58,17 @@ def load(
     source: str,
     *,
     overrides: Iterable[str] = (),
+    flags: Iterable[Setting] = (),
     environment: Mapping[str, str] | None = None,
     saved: RunConfig | None = None,
 ) -> RunConfig:
     """Return the configuration of a preset name or a ``.toml`` path.
 
-    ``overrides`` are ``key=value``. ``environment`` defaults to the process's. With ``saved`` (the
-    configuration of an existing run) what is written nowhere keeps its saved value instead of the
-    default. Raises ConfigError.
+    ``overrides`` are ``key=value``; ``flags`` win over them. ``environment`` defaults to the
+    process's. With ``saved`` (the configuration of an existing run) what is written nowhere keeps
+    its saved value instead of the default. Raises ConfigError.
     """
-    return build(read_source(source), overrides, environment, saved)
+    return build(read_source(source), [*_settings(overrides), *flags], environment, saved)
 
 
 def amend(
@@ -74,12 +78,12 @@ def amend(
     environment: Mapping[str, str] | None = None,
 ) -> RunConfig:
     """Return a saved configuration with environment and overrides on top. Raises ConfigError."""
-    return build({}, overrides, environment, saved)
+    return build({}, _settings(overrides), environment, saved)
 
 
 def build(
     document: Document,
-    overrides: Iterable[str],
+    settings: Iterable[Setting],
     environment: Mapping[str, str] | None,
     saved: RunConfig | None,
 ) -> RunConfig:
@@ -87,10 +91,9 @@ def build(
     merged: Document = msgspec.to_builtins(saved) if saved is not None else {}
     for key, value in _leaves(document):
         _put(merged, key, checked(key, value))
-    for key, text, origin in _environment_items(os.environ if environment is None else environment):
+    variables = _environment_settings(os.environ if environment is None else environment)
+    for key, text, origin in (*variables, *settings):
         _put(merged, key, checked(key, text, origin=origin, textual=True))
-    for key, text in _override_items(overrides):
-        _put(merged, key, checked(key, text, origin="--set", textual=True))
     try:
         config = msgspec.convert(merged, RunConfig)
     except msgspec.ValidationError as error:  # every leaf was checked: a value is missing
@@ -139,7 +142,7 @@ def _put(document: Document, key: str, value: Any) -> None:
     document[name] = value
 
 
-def _environment_items(environment: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _environment_settings(environment: Mapping[str, str]) -> Iterator[Setting]:
     for variable in sorted(environment):
         name = variable.removeprefix(PREFIX)
         if name == variable or not (SEPARATOR in name or name in PLAIN_VARIABLES):
@@ -147,14 +150,15 @@ def _environment_items(environment: Mapping[str, str]) -> Iterator[tuple[str, st
         yield name.lower().replace(SEPARATOR, "."), environment[variable], variable
 
 
-def _override_items(overrides: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _settings(overrides: Iterable[str]) -> Iterator[Setting]:
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {override!r}: write key=value, such as self_play.games=64")
-        yield key.strip(), text.strip()
+        yield key.strip(), text.strip(), "--set"
 
 
+@functools.cache
 def fields_of(struct: type) -> dict[str, types.Type]:
     """Return the keys of a configuration section and their types."""
     info = types.type_info(struct)
@@ -164,17 +168,20 @@ def fields_of(struct: type) -> dict[str, types.Type]:
 
 def type_of(key: str, origin: str = "") -> types.Type:
     """Return the type of ``section.key``. Raises ConfigError with the nearest key that exists."""
-    at: types.Type = types.type_info(RunConfig)
+    keys = fields_of(RunConfig)
+    at: types.Type | None = None
     walked: list[str] = []
     for part in key.split("."):
         if isinstance(at, types.DictType):
             at = at.value_type
         else:
-            keys = fields_of(at.cls) if isinstance(at, types.StructType) else {}
+            if at is not None:
+                keys = fields_of(at.cls) if isinstance(at, types.StructType) else {}
             if part not in keys:
                 raise ConfigError(_unknown(key, walked, list(keys), origin))
             at = keys[part]
         walked.append(part)
+    assert at is not None
     return at
 
 

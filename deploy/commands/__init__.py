@@ -7,6 +7,15 @@ raises UserError (or ConfigError of deploy.presets) for what its user can put ri
 
 from __future__ import annotations
 
+from typing import Any
+
+from tyro.conf import arg
+
 
 class UserError(ValueError):
     """A mistake of the user: printed as one line that names the value and what is allowed."""
+
+
+def option(metavar: str) -> Any:
+    """Return the markings of an option that may be left out."""
+    return arg(metavar=metavar, help_behavior_hint="")

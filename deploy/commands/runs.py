@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from tyro.conf import Positional, UseAppendAction, arg
 
 from deploy import presets
-from deploy.commands import UserError
+from deploy.commands import UserError, option
 from deploy.config import RunConfig
 
 RUNS = Path("runs")
@@ -22,15 +22,15 @@ def train(
     source: Annotated[Positional[str], arg(metavar="PRESET|FILE.toml")],
     /,
     *,
-    name: Annotated[str, arg(metavar="NAME")] = "",
-    minutes: Annotated[float, arg(metavar="MINUTES")] = 0.0,
-    seed: Annotated[str, arg(metavar="SEED")] = "",
-    runtime: Literal["", "inprocess", "ray"] = "",
-    redis_url: Annotated[str, arg(metavar="URL")] = "",
-    ray_address: Annotated[str, arg(metavar="ADDRESS")] = "",
-    accept_volatile_redis: bool = False,
-    allow_open_ray: bool = False,
-    set: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="KEY=VALUE")] = (),
+    name: Annotated[str, option("NAME")] = "",
+    minutes: Annotated[float, option("MINUTES")] = 0.0,
+    seed: Annotated[str, option("SEED")] = "",
+    runtime: Annotated[str, option("inprocess|ray")] = "",
+    redis_url: Annotated[str, option("URL")] = "",
+    ray_address: Annotated[str, option("ADDRESS")] = "",
+    accept_volatile_redis: Annotated[bool, option("")] = False,
+    allow_open_ray: Annotated[bool, option("")] = False,
+    set: Annotated[UseAppendAction[tuple[str, ...]], option("KEY=VALUE")] = (),
 ) -> int:
     """Train, with a live view, until Ctrl-C; go on with the run if it exists.
 
@@ -39,31 +39,32 @@ def train(
         name: Folder under runs/; by default the name of the preset or file.
         minutes: Stop after so many minutes of training and measure the champion.
         seed: Number that all deals, searches and weights follow from.
-        runtime: ray (several processes) or inprocess (one, reproducible).
+        runtime: ray: several processes; inprocess: one process, reproducible.
         redis_url: An own Redis or Valkey server instead of the bundled one.
         ray_address: An existing Ray cluster instead of a local one.
         accept_volatile_redis: Use a server that may lose trajectories in a crash.
         allow_open_ray: Use a Ray cluster that asks for no token.
-        set: Options, such as self_play.games=64; they win over the environment
-            (CARDLEAGUE_SELF_PLAY__GAMES=64), which wins over the file.
+        set: Options, such as --set self_play.games=64 gate.games=32.
     """
     check_minutes(minutes)
-    overrides = list(set)
-    for key, value in (
-        ("name", name),
-        ("seed", seed),
-        ("runtime.kind", runtime),
-        ("replay.redis_url", redis_url),
-        ("runtime.ray_address", ray_address),
-        ("replay.accept_volatile", "true" if accept_volatile_redis else ""),
-        ("runtime.allow_open_ray", "true" if allow_open_ray else ""),
-    ):
-        overrides += [f"{key}={value}"] if value else []
-    config = presets.load(source, overrides=overrides)
+    flags = [
+        (key, value, flag)
+        for key, value, flag in (
+            ("name", name, "--name"),
+            ("seed", seed, "--seed"),
+            ("runtime.kind", runtime, "--runtime"),
+            ("replay.redis_url", redis_url, "--redis-url"),
+            ("runtime.ray_address", ray_address, "--ray-address"),
+            ("replay.accept_volatile", "true" * accept_volatile_redis, "--accept-volatile-redis"),
+            ("runtime.allow_open_ray", "true" * allow_open_ray, "--allow-open-ray"),
+        )
+        if value
+    ]
+    config = presets.load(source, overrides=set, flags=flags)
     folder = RUNS / config.name
     saved = saved_config(folder)
     if saved is not None:
-        config = presets.load(source, overrides=overrides, saved=saved)
+        config = presets.load(source, overrides=set, flags=flags, saved=saved)
     return run(config, folder, resumed=saved is not None, minutes=minutes)
 
 
@@ -71,7 +72,7 @@ def resume(
     name: Annotated[Positional[str], arg(metavar="RUN")],
     /,
     *,
-    minutes: Annotated[float, arg(metavar="MINUTES")] = 0.0,
+    minutes: Annotated[float, option("MINUTES")] = 0.0,
 ) -> int:
     """Go on with a run exactly as it was saved.
 
@@ -90,7 +91,7 @@ def status(
     name: Annotated[Positional[str], arg(metavar="RUN")],
     /,
     *,
-    json: bool = False,
+    json: Annotated[bool, option("")] = False,
 ) -> int:
     """Show where a run stands, live or stopped.
 

@@ -1,0 +1,204 @@
+"""Presets and options.
+
+* every preset loads, names existing keys, and is what it says (two workers on the laptop, …)
+* precedence: file < environment < --set < flags; a saved value counts where nothing is written
+* every error names key and value, where it was written, and what is allowed
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deploy import presets
+from deploy.config import RunConfig
+from deploy.presets import ConfigError, load
+
+
+def _load(
+    source: str = "smoke",
+    *overrides: str,
+    environment: dict[str, str] | None = None,
+    saved: RunConfig | None = None,
+) -> RunConfig:
+    return load(source, overrides=overrides, environment=environment or {}, saved=saved)
+
+
+def _error(source: str = "smoke", *overrides: str, **environment: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        _load(source, *overrides, environment=environment)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def _file(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_presets_that_come_with_the_program() -> None:
+    assert presets.preset_names() == ["cuarenta-laptop", "kuhn-smoke", "smoke"]
+
+
+@pytest.mark.parametrize("name", presets.preset_names())
+def test_every_preset_loads_and_survives_saving(name: str) -> None:
+    config = _load(name)
+    assert config.name == name
+    saved = msgspec.json.decode(msgspec.json.encode(config), type=RunConfig)
+    assert saved == config
+
+
+def test_the_laptop_preset_shares_two_cores() -> None:
+    config = _load("cuarenta-laptop")
+    assert config.self_play.num_workers == 2
+    workers = config.self_play.num_workers * config.self_play.share
+    gate = config.gate.share * config.runtime.num_cpus
+    assert config.runtime.num_cpus == 2
+    assert workers + gate < 2.0, "nothing would be left for the learner"
+    assert config.runtime.max_memory_gb == 3.0
+
+
+def test_precedence_file_environment_set_flags() -> None:
+    environment = {"CARDLEAGUE_SELF_PLAY__GAMES": "32"}
+    assert _load("smoke").self_play.games == 128
+    assert _load("smoke", environment=environment).self_play.games == 32
+    assert _load("smoke", "self_play.games=16", environment=environment).self_play.games == 16
+    flagged = load(
+        "smoke",
+        overrides=["self_play.games=16"],
+        flags=[("self_play.games", "8", "--games")],
+        environment=environment,
+    )
+    assert flagged.self_play.games == 8
+
+
+def test_environment_sets_seed_and_leaves_other_variables_alone() -> None:
+    environment = {"CARDLEAGUE_SEED": "7", "CARDLEAGUE_CACHE_DIR": "/tmp/x", "HOME": "/root"}
+    assert _load("smoke", environment=environment).seed == 7
+
+
+def test_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARDLEAGUE_GATE__ALPHA", "0.01")
+    assert load("smoke").gate.alpha == 0.01
+
+
+def test_texts_become_the_type_of_their_key() -> None:
+    config = _load(
+        "smoke",
+        "report.simulations=0, 64,400",
+        "runtime.allow_open_ray=true",
+        "game.options.sum_cards=2",
+        "learner.learning_rate=1",
+        "network.width=32",
+    )
+    assert config.report.simulations == (0, 64, 400)
+    assert config.runtime.allow_open_ray is True
+    assert config.game.options == {"sum_cards": "2"}
+    assert config.learner.learning_rate == 1.0
+    assert config.network.width == 32
+
+
+def test_toml_values_become_the_type_of_their_key(tmp_path: Path) -> None:
+    text = "[game.options]\nsum_cards = 2\nmust_capture = true\n[learner]\nlearning_rate = 1\n"
+    config = _load(_file(tmp_path, text))
+    assert config.game.options == {"sum_cards": "2", "must_capture": "yes"}
+    assert config.learner.learning_rate == 1.0
+    assert config.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("self_play.gmaes=3", ["self_play.gmaes", "did you mean 'self_play.games'?", "share"]),
+        ("games=3", ["'games'", "did you mean 'self_play.games'?"]),
+        ("gtae.alpha=0.1", ["gtae.alpha", "did you mean 'gate'?"]),
+        ("name.x=3", ["name.x", "name is a value"]),
+        ("gate=3", ["gate", "section", "gate.alpha"]),
+        ("game.options=3", ["game.options", "option = word"]),
+        ("gate", ["'gate'", "key=value"]),
+        ("self_play.games=0", ["self_play.games", "'0'", "at least 1 and at most 4096"]),
+        ("self_play.games=1.5", ["self_play.games", "'1.5'", "a whole number"]),
+        ("learner.trust_r2=nan", ["learner.trust_r2", "'nan'", "a number"]),
+        ("gate.alpha=0.5", ["gate.alpha", "'0.5'", "above 0 and below 0.5"]),
+        ("runtime.kind=cloud", ["runtime.kind", "'cloud'", "inprocess or ray"]),
+        ("runtime.allow_open_ray=perhaps", ["'perhaps'", "true or false"]),
+        ("search.leaf_value=both", ["search.leaf_value", "'both'", "mover or root_seat"]),
+        ("report.simulations=0,many", ["report.simulations", "'0,many'", "whole number"]),
+    ],
+)
+def test_error_names_key_value_and_what_is_allowed(override: str, words: list[str]) -> None:
+    message = _error("smoke", override)
+    for word in words:
+        assert word in message
+    assert "--set" in message
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("report.num_games=3", ["report.num_games = 3", "even"]),
+        ("gate.p1=0.4", ["gate.p1 = 0.4", "gate.p0 = 0.5"]),
+        ("learner.window_positions=1000", ["learner.window_positions = 1000", "2000"]),
+        ("self_play.fast_simulations=64", ["self_play.fast_simulations = 64", "32"]),
+        ("league.self_play_floor=0.95", ["league.self_play_floor = 0.95", "0.9"]),
+        ("name=a/b", ["'a/b'", "without slashes"]),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(override: str, words: list[str]) -> None:
+    message = _error("smoke", override)
+    for word in words:
+        assert word in message
+
+
+def test_lambda_returns_and_root_values_are_never_used_together() -> None:
+    message = _error("smoke", "learner.td_lambda=0.9", "learner.root_value_mix=0.5")
+    assert "learner.td_lambda = 0.9" in message
+    assert "learner.root_value_mix = 0.5" in message
+
+
+def test_error_names_the_environment_variable() -> None:
+    assert "CARDLEAGUE_GATE__ALPHA" in _error(CARDLEAGUE_GATE__ALPHA="2")
+    assert "CARDLEAGUE_GTAE__ALPHA" in _error(CARDLEAGUE_GTAE__ALPHA="2")
+
+
+def test_unknown_preset_names_the_nearest_and_all() -> None:
+    message = _error("smok")
+    assert "did you mean 'smoke'?" in message
+    assert "cuarenta-laptop" in message
+
+
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
+    assert "nowhere.toml" in _error(str(tmp_path / "nowhere.toml"))
+    assert "not TOML" in _error(_file(tmp_path, "a = = 1"))
+
+
+def test_mistyped_section_of_a_file_is_named(tmp_path: Path) -> None:
+    assert "did you mean 'gate'?" in _error(_file(tmp_path, "[gaet]\nalpha = 0.1\n"))
+
+
+def test_password_in_an_address_is_refused_and_not_repeated() -> None:
+    message = _error("smoke", "replay.redis_url=redis://:s3cret@localhost:6379/0")
+    assert "s3cret" not in message
+    assert presets.PASSWORD_VARIABLE in message
+
+
+def test_saved_values_count_where_nothing_is_written(tmp_path: Path) -> None:
+    source = _file(tmp_path, "[self_play]\ngames = 64\n")
+    saved = _load(source, "seed=5", "gate.alpha=0.01", "self_play.games=8")
+    again = _load(source, saved=saved)
+    assert again.seed == 5
+    assert again.gate.alpha == 0.01
+    assert again.self_play.games == 64, "what the file says counts"
+
+
+def test_amend_keeps_the_saved_configuration() -> None:
+    saved = _load("smoke", "seed=5", "self_play.games=8")
+    assert presets.amend(saved, environment={}) == saved
+    changed = presets.amend(saved, overrides=["gate.alpha=0.01"], environment={})
+    assert changed == msgspec.structs.replace(
+        saved, gate=msgspec.structs.replace(saved.gate, alpha=0.01)
+    )
