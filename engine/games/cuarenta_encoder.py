@@ -107,18 +107,18 @@ def unseen_cards(view: Any, seat: Any) -> Any:
 
 
 @kernel
-def stock_size(game: Any, view: Any) -> Any:
-    """Return the number of cards in the stock, which a view does not show."""
-    per_deal = CARDS_PER_DEAL * game.players
-    plies = np.int64(view.plies_in_hand)
-    dealt = (plies + per_deal - 1) // per_deal if view.to_move == CHANCE else plies // per_deal + 1
-    return max(NUM_CARDS - dealt * per_deal, 0)
-
-
-@kernel
 def cards_in_hand(view: Any, seat: Any) -> Any:
     """Return how many cards ``seat`` holds, from a view or a state."""
     return CARDS_PER_DEAL - popcount(view.played[seat])
+
+
+@kernel
+def stock_size(game: Any, view: Any) -> Any:
+    """Return the number of cards in the stock, which a view does not show."""
+    size = NUM_CARDS - np.int64(view.plies_in_hand)
+    for seat in range(game.players):
+        size -= cards_in_hand(view, seat)
+    return size
 
 
 @kernel

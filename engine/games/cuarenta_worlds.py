@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from engine.bits import U0, bit, fill_cards
+from engine.games.cuarenta_counting import count_hands
 from engine.games.cuarenta_encoder import cards_in_hand, unseen_cards
 from engine.games.cuarenta_rules import has_four, threes
 from engine.games.cuarenta_state import (
@@ -86,21 +87,21 @@ def fits(game: Any, view: Any, seat: Any, hand: Any) -> Any:
 
 
 @kernel
-def _shuffle_hands(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
+def _shuffle_hands(game: Any, out: Any, seat: Any, rng: Any) -> Any:
     """Deal the unseen cards at random to the other hands of ``out``; return whether they fit."""
     cards = np.empty(NUM_CARDS, np.uint8)
-    left = fill_cards(unseen_cards(view, seat), cards)
+    left = fill_cards(unseen_cards(out, seat), cards)
     bound = game.four_of_a_kind != 0 or game.ronda != 0
     for other in range(game.players):
         if other == seat:
             continue
         hand = U0
-        for _ in range(cards_in_hand(view, other)):
+        for _ in range(cards_in_hand(out, other)):
             pick = below(rng, left)
             left -= 1
             hand |= bit(cards[pick])
             cards[pick] = cards[left]
-        if bound and not fits(game, view, other, hand):
+        if bound and not fits(game, out, other, hand):
             return False
         out.hands[other] = hand
     return True
@@ -116,8 +117,11 @@ def draw_world(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
         out.hands[other] = U0
     out.hands[seat] = own
     tries = 0
-    while not _shuffle_hands(game, out, seat, rng, out) and tries < MAX_TRIES:
+    while not _shuffle_hands(game, out, seat, rng):
         tries += 1
+        if tries == MAX_TRIES:
+            count_hands(game, out, seat, rng, out)
+            break
     for other in range(game.players):
         if other != seat:
             unseen &= ~out.hands[other]
