@@ -112,9 +112,29 @@ def play_match(
         raise ValueError(f"{len(players)} players: a match has {duplicate.NUM_PLAYERS}")
     count = duplicate.num_pairs(game, num_games)
     table = Table(spec, game, players, _jobs(game, seed, count), num_slots=min(slots, num_games))
-    collector, finished = PairCollector(game), dict[int, PairResult]()
-    num_finished, start = 0, clock()
-    while len(finished) < count:
+    start = clock()
+
+    def is_late() -> bool:
+        return deadline_s is not None and clock() - start >= deadline_s
+
+    finished = _play_pairs(table, PairCollector(game), num_games, progress, is_late)
+    pairs: list[PairResult] = []
+    while len(pairs) in finished:
+        pairs.append(finished[len(pairs)])
+    return build_report(spec, game, names, pairs, seed=seed, num_requested=num_games)
+
+
+def _play_pairs(
+    table: Table,
+    collector: PairCollector,
+    num_games: int,
+    progress: Progress | None,
+    is_late: Callable[[], bool],
+) -> dict[int, PairResult]:
+    """Step ``table`` until all games are played or it is late; return the finished pairs."""
+    finished: dict[int, PairResult] = {}
+    num_finished = 0
+    while num_finished < num_games:
         ended = table.step()
         for result in ended:
             pair = collector.add(result)
@@ -123,12 +143,9 @@ def play_match(
         num_finished += len(ended)
         if ended and progress is not None:
             progress(num_finished, num_games)
-        if deadline_s is not None and clock() - start >= deadline_s:
+        if is_late():
             break
-    pairs: list[PairResult] = []
-    while len(pairs) in finished:
-        pairs.append(finished[len(pairs)])
-    return build_report(spec, game, names, pairs, seed=seed, num_requested=num_games)
+    return finished
 
 
 def _jobs(game: Any, seed: int, count: int) -> Iterable[GameJob]:

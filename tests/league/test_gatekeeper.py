@@ -3,6 +3,7 @@
 * 2,000 simulated gates per split rate agree with the exact figures within four standard errors
 * results in any order (short games first, lost games first, backwards) decide as in order
 * all-draw, all-win and all-loss runs end; nothing is issued or read after the end
+* real games on a real table, through pairs, to a promotion
 * lost pairs are issued again; a second score of the same pair changes nothing
 * a gate restored from bytes goes on to the same decision; contradictory snapshots are refused
 """
@@ -16,13 +17,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from engine.game import get_spec
+from engine.play import Table
+from engine.players import Player, RandomPlayer, RulePlayer
 from league import sprt
 from league.config import GateConfig
+from league.duplicate import PairCollector, game_jobs
 from league.gatekeeper import GateError, Gatekeeper, GateSnapshot, sprt_of
 from league.messages import GateOutcome
 
 CONFIG = GateConfig()
 IN_FLIGHT = 48
+SPEC = get_spec("kuhn")
+KUHN = SPEC.make()
 
 
 def new_gate(config: GateConfig = CONFIG) -> Gatekeeper:
@@ -212,6 +219,29 @@ def test_reports_that_cannot_be_are_refused() -> None:
         gate.requeue([9])
     with pytest.raises(ValueError, match=r"p0 = 0\.6, p1 = 0\.6"):
         new_gate(GateConfig(p0=0.6))
+
+
+def play_for_real(players: tuple[Player, Player]) -> GateOutcome:
+    """Play Kuhn's games, on a table, until the gate has its outcome."""
+    gate, collector = new_gate(), PairCollector(KUHN)
+    while not gate.is_over:
+        jobs = [job for pair in gate.issue(IN_FLIGHT) for job in game_jobs(KUHN, pair)]
+        for result in Table(SPEC, KUHN, players, jobs, num_slots=10).play_all():
+            pair = collector.add(result)
+            if pair is not None:
+                gate.report(pair.pair, pair.score)
+    outcome = gate.outcome()
+    assert outcome is not None
+    return outcome
+
+
+def test_gate_on_real_games_promotes_the_winner_of_pairs_and_rejects_the_loser() -> None:
+    # Games won decide, not antes: in Kuhn whoever bets more often wins more games.
+    rule, random = RulePlayer(SPEC, KUHN), RandomPlayer(SPEC, KUHN)
+    promoted, rejected = play_for_real((random, rule)), play_for_real((rule, random))
+    assert (promoted.outcome, rejected.outcome) == (sprt.PROMOTED, sprt.REJECTED)
+    assert promoted.score > 0.5 > rejected.score
+    assert play_for_real((random, rule)) == promoted
 
 
 def through_bytes(gate: Gatekeeper) -> Gatekeeper:
