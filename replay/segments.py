@@ -1,0 +1,327 @@
+"""A stream in append-only files: what the in-process runtime uses in place of a server.
+
+Room: replay. May import: msgspec, replay.buffer, replay.marks.
+
+A folder of segments, each named by the number of its first entry. A record is its length, a digest
+and MessagePack; a torn or damaged tail of the last segment (the process died in mid-write) is cut
+off when the store is opened, damage anywhere else is an error. Entries are numbered 1, 2, 3 …
+without gaps, so a cursor is a number, and a run that resumes from a snapshot first cuts the store
+back to where the snapshot was taken: the games played after it will be played again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from replay.buffer import Entry, OutboxFull, ReaderState
+from replay.marks import START, cursor_key, ingest, rebuild_shard
+
+_RECORD = msgspec.msgpack.Decoder(tuple[str, int, bytes])
+_FRAME = struct.Struct("<I8s")
+_SUFFIX = ".seg"
+SHARD = "0"
+
+
+class SegmentError(ValueError):
+    """Segments that do not fit together; names the file."""
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=8).digest()
+
+
+def _number(cursor: str) -> int:
+    return cursor_key(cursor)[0]
+
+
+class SegmentStore:
+    """Owns the folder: one writing process, any number of readers in it.
+
+    Args:
+        folder: made if missing.
+        segment_bytes: a segment that has grown beyond this is followed by a new one.
+
+    Raises:
+        SegmentError: a segment is missing or damaged other than at the very end.
+    """
+
+    def __init__(self, folder: Path, *, segment_bytes: int = 64 << 20) -> None:
+        self._folder, self._segment_bytes = folder, segment_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        self.lineage = self._read_lineage()
+        self._firsts = sorted(int(path.stem) for path in folder.glob(f"*{_SUFFIX}"))
+        self._end = self._firsts[-1] - 1 if self._firsts else 0
+        self._file: BinaryIO | None = None
+        self.num_torn_bytes = 0
+        """Bytes of an unfinished record that opening the store cut off."""
+        if self._firsts:
+            self._recover(self._firsts[-1])
+
+    @property
+    def end(self) -> str:
+        """Cursor of the last entry; ``START`` before the first."""
+        return f"{self._end}-0"
+
+    def append(self, producer: str, sequence: int, payload: bytes) -> str:
+        """Add an entry and return its cursor; durable after ``sync``."""
+        record = msgspec.msgpack.encode((producer, sequence, payload))
+        file = self._writable()
+        file.write(_FRAME.pack(len(record), _digest(record)))
+        file.write(record)
+        self._end += 1
+        return self.end
+
+    def flush(self) -> None:
+        """Make what was appended visible to readers."""
+        if self._file is not None:
+            self._file.flush()
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def entries(self, after: str) -> Iterator[Entry]:
+        """Yield the entries behind the cursor ``after`` that are there now (trimmed ones are not).
+
+        Raises SegmentError when a segment is damaged or missing.
+        """
+        self.flush()
+        last, wanted = self._end, _number(after) + 1
+        if wanted > last:
+            return
+        index = max(0, bisect_right(self._firsts, wanted) - 1)
+        number = self._firsts[index] - 1
+        for first in self._firsts[index:]:
+            if first != number + 1:
+                raise SegmentError(f"{self._path(first)} follows entry {number}: one is missing")
+            for number, (record, _) in enumerate(_records(self._path(first)), first):
+                if number >= wanted:
+                    producer, sequence, payload = _RECORD.decode(record)
+                    yield Entry(f"{number}-0", producer, sequence, payload, SHARD)
+                # What lies behind may be half written: it is not even looked at.
+                if number == last:
+                    return
+
+    def truncate(self, cursor: str) -> int:
+        """Remove all entries behind ``cursor``; return their number. Readers must start anew.
+
+        Raises SegmentError when ``cursor`` is not within the store: accepted entries are missing.
+        """
+        target = _number(cursor)
+        first_kept = self._firsts[0] if self._firsts else 1
+        if not first_kept - 1 <= target <= self._end:
+            raise SegmentError(
+                f"{self._folder} holds entries {first_kept} to {self._end}, cannot go back to the "
+                f"end of entry {target}"
+            )
+        removed = self._end - target
+        self._close_file()
+        while len(self._firsts) > 1 and self._firsts[-1] > target:
+            self._path(self._firsts.pop()).unlink()
+        if removed:
+            path, position = self._path(self._firsts[-1]), 0
+            for number, (_, end) in enumerate(_records(path), self._firsts[-1]):
+                if number > target:
+                    break
+                position = end
+            self._cut(path, position)
+        self._end = target
+        self._sync_folder()
+        return removed
+
+    def trim(self, edge: str) -> int:
+        """Remove segments that lie wholly below ``edge``; return the number of entries in them."""
+        number, removed = _number(edge), 0
+        while len(self._firsts) > 1 and self._firsts[1] <= number:
+            first = self._firsts.pop(0)
+            removed += self._firsts[0] - first
+            self._path(first).unlink()
+        return removed
+
+    def close(self) -> None:
+        """Make everything durable and close the files."""
+        self.sync()
+        self._close_file()
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _path(self, first: int) -> Path:
+        return self._folder / f"{first:012d}{_SUFFIX}"
+
+    def _read_lineage(self) -> str:
+        path = self._folder / "lineage"
+        if path.exists():
+            return path.read_text()
+        temporary = path.with_suffix(".new")
+        temporary.write_text(secrets.token_hex(8))
+        os.replace(temporary, path)
+        return path.read_text()
+
+    def _recover(self, first: int) -> None:
+        """Find the end of the last segment and cut off what is not a whole record."""
+        path, position = self._path(first), 0
+        for _, end in _records(path, tolerate_tail=True):
+            position = end
+            self._end += 1
+        self.num_torn_bytes = path.stat().st_size - position
+        if self.num_torn_bytes:
+            self._cut(path, position)
+
+    def _writable(self) -> BinaryIO:
+        if self._file is not None and self._file.tell() >= self._segment_bytes:
+            self.sync()
+            self._close_file()
+            self._firsts.append(self._end + 1)
+        elif not self._firsts:
+            self._firsts.append(self._end + 1)
+        if self._file is None:
+            path = self._path(self._firsts[-1])
+            self._file = open(path, "ab")  # noqa: SIM115 - it stays open until the next segment
+            self._sync_folder()
+        return self._file
+
+    def _cut(self, path: Path, position: int) -> None:
+        with open(path, "r+b") as file:
+            file.truncate(position)
+            os.fsync(file.fileno())
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _records(path: Path, *, tolerate_tail: bool = False) -> Iterator[tuple[bytes, int]]:
+    """Yield (record, offset behind it) of one segment.
+
+    With ``tolerate_tail`` it ends at the first record that is cut or damaged, else that raises
+    SegmentError.
+    """
+    with open(path, "rb") as file:
+        position = 0
+        while prefix := file.read(_FRAME.size):
+            whole = len(prefix) == _FRAME.size
+            length, digest = _FRAME.unpack(prefix) if whole else (0, b"")
+            record = file.read(length)
+            if not whole or len(record) != length or _digest(record) != digest:
+                if tolerate_tail:
+                    return
+                raise SegmentError(f"{path} is damaged at byte {position}")
+            position += _FRAME.size + length
+            yield record, position
+
+
+class SegmentWriter:
+    """TrajectoryWriter over a SegmentStore."""
+
+    def __init__(
+        self,
+        store: SegmentStore,
+        producer: str,
+        *,
+        max_pending: int = 512,
+        first_sequence: int = 1,
+    ) -> None:
+        self._store, self._producer, self._max_pending = store, producer, max_pending
+        self._sequence = first_sequence - 1
+        self._outbox: list[bytes] = []
+        self._num_accepted = 0
+
+    def append(self, payload: bytes) -> None:
+        """See TrajectoryWriter."""
+        if len(self._outbox) >= self._max_pending:
+            raise OutboxFull(f"{len(self._outbox)} trajectories wait for acceptance: poll first")
+        self._outbox.append(payload)
+
+    def poll(self, timeout_s: float) -> int:
+        """Append what is queued and make it durable; see TrajectoryWriter."""
+        if not self._outbox:
+            return 0
+        for payload in self._outbox:
+            self._sequence += 1
+            self._store.append(self._producer, self._sequence, payload)
+        self._store.sync()
+        accepted = len(self._outbox)
+        self._outbox.clear()
+        self._num_accepted += accepted
+        return accepted
+
+    @property
+    def num_pending(self) -> int:
+        """See TrajectoryWriter."""
+        return len(self._outbox)
+
+    @property
+    def num_accepted(self) -> int:
+        """See TrajectoryWriter."""
+        return self._num_accepted
+
+    @property
+    def next_sequence(self) -> int:
+        """``first_sequence`` of the writer that goes on after a snapshot (poll first)."""
+        return self._sequence + 1
+
+    def close(self) -> None:
+        """See TrajectoryWriter."""
+
+
+class SegmentReader:
+    """TrajectoryReader over a SegmentStore of the same process."""
+
+    def __init__(self, store: SegmentStore, state: ReaderState | None = None) -> None:
+        self._store = store
+        self.state = state or ReaderState()
+        known, self.state.lineage = self.state.lineage, store.lineage
+        cursor = self.state.cursors.get(SHARD, START)
+        if (known and known != store.lineage) or _number(store.end) < _number(cursor):
+            self.state.cursors[SHARD] = START
+            if SHARD in self.state.window_edge:
+                self.state.window_edge[SHARD] = START
+        self._ahead: Iterator[Entry] = iter(())
+
+    def read(self, max_entries: int, timeout_s: float) -> list[Entry]:
+        """See TrajectoryReader; never waits, since the writer is in the same process."""
+        fresh: list[Entry] = []
+        while len(fresh) < max_entries:
+            # The iterator stays at its place in the file; a new one begins where it ended.
+            entry = next(self._ahead, None)
+            if entry is None:
+                self._ahead = self._store.entries(self.state.cursors.get(SHARD, START))
+                entry = next(self._ahead, None)
+                if entry is None:
+                    break
+            fresh += ingest(self.state, SHARD, [entry])
+        return fresh
+
+    def rebuild(self) -> Iterator[Entry]:
+        """See TrajectoryReader."""
+        edge = self.state.window_edge.get(SHARD)
+        if edge is None:
+            return
+        last = _number(self.state.cursors.get(SHARD, START)) or _number(self._store.end)
+        before = f"{max(0, _number(edge) - 1)}-0"
+        entries = (e for e in self._store.entries(before) if _number(e.cursor) <= last)
+        expected = self.state.window_entries.get(SHARD, 0)
+        yield from rebuild_shard(self.state, SHARD, entries, expected)
+
+    def close(self) -> None:
+        """See TrajectoryReader."""
+        self._ahead = iter(())

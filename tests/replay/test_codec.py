@@ -1,0 +1,137 @@
+"""Codec: round trips, and bytes that must never pass (cut, damaged, foreign)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.game import GameSpec
+from replay import codec
+from replay.codec import decode, decode_header, encode
+from replay.trajectory import EXAMPLE, SCHEMA_VERSION, Trajectory, TrajectoryError
+from tests.replay.games import assert_same, kuhn, make_trajectory
+
+trajectories = st.builds(
+    make_trajectory,
+    seed=st.integers(0, 2**32 - 1),
+    num_eligible=st.integers(0, 40),
+    num_values=st.integers(0, 40),
+    num_hands=st.integers(1, 6),
+)
+
+
+@given(trajectories)
+@settings(max_examples=60, deadline=None)
+def test_decoding_gives_back_every_bit(trajectory: Trajectory) -> None:
+    payload = encode(trajectory)
+    assert_same(decode(payload, kuhn()[0]), trajectory)
+    assert decode_header(payload) == trajectory.header
+    assert encode(decode(payload, kuhn()[0])) == payload
+
+
+@given(trajectories, st.data())
+@settings(max_examples=60, deadline=None)
+def test_cut_payloads_never_pass(trajectory: Trajectory, data: st.DataObject) -> None:
+    payload = encode(trajectory)
+    length = data.draw(st.integers(0, len(payload) - 1))
+    with pytest.raises(TrajectoryError):
+        decode(payload[:length], kuhn()[0])
+
+
+def test_every_flipped_bit_is_noticed() -> None:
+    payload = encode(make_trajectory(3))
+    for bit in range(8 * len(payload)):
+        damaged = bytearray(payload)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(TrajectoryError):
+            decode(bytes(damaged), kuhn()[0])
+
+
+@given(trajectories, st.data())
+@settings(max_examples=60, deadline=None)
+def test_overwritten_bytes_never_pass(trajectory: Trajectory, data: st.DataObject) -> None:
+    payload = encode(trajectory)
+    start = data.draw(st.integers(0, len(payload) - 1))
+    patch = data.draw(st.binary(min_size=1, max_size=16))
+    damaged = payload[:start] + patch + payload[start + len(patch) :]
+    if damaged == payload:
+        return
+    with pytest.raises(TrajectoryError):
+        decode(damaged, kuhn()[0])
+
+
+def test_trailing_bytes_do_not_pass() -> None:
+    with pytest.raises(TrajectoryError, match="cut or damaged"):
+        decode(encode(make_trajectory(1)) + b"\0", kuhn()[0])
+
+
+def test_another_schema_is_refused_by_its_number() -> None:
+    payload = bytearray(encode(make_trajectory(1)))
+    payload[4] = SCHEMA_VERSION + 1
+    with pytest.raises(TrajectoryError, match=rf"schema {SCHEMA_VERSION + 1}.* {SCHEMA_VERSION}"):
+        decode(bytes(payload), kuhn()[0])
+
+
+def test_foreign_bytes_are_refused_by_their_start() -> None:
+    with pytest.raises(TrajectoryError, match="PNG"):
+        decode(b"\x89PNG" + bytes(100), kuhn()[0])
+
+
+def test_another_game_is_refused_by_name() -> None:
+    payload = encode(make_trajectory(1, game="whist"))
+    with pytest.raises(TrajectoryError, match=r"'whist', expected 'kuhn'"):
+        decode(payload, kuhn()[0])
+
+
+def test_another_state_record_is_refused_naming_the_engine() -> None:
+    payload = encode(make_trajectory(1))
+    spec = kuhn()[0]
+    wider = np.dtype((np.record, [*spec.state_dtype.descr, ("more", np.int8)]))
+    other: GameSpec = dataclasses.replace(spec, state_dtype=wider)
+    with pytest.raises(TrajectoryError, match="0123456789abcdef"):
+        decode(payload, other)
+
+
+def test_arrays_that_disagree_are_not_encoded() -> None:
+    good = make_trajectory(1)
+    cut = dataclasses.replace(good, visits=good.visits[:-1])
+    with pytest.raises(TrajectoryError, match="visit counts"):
+        encode(cut)
+
+
+def test_a_frame_that_claims_to_be_huge_is_refused_before_it_is_unpacked() -> None:
+    trajectory = make_trajectory(1)
+    payload = encode(trajectory)
+    header_bytes = int.from_bytes(payload[8:12], "little")
+    envelope = msgspec.msgpack.decode(payload[24 : 24 + header_bytes])
+    envelope["num_examples"] = 1 << 40
+    encoded = msgspec.msgpack.encode(envelope)
+    frame = payload[24 + header_bytes :]
+    prefix = codec._PREFIX.pack(codec.MAGIC, SCHEMA_VERSION, 0, len(encoded), len(frame))
+    forged = prefix + codec._digest(prefix, encoded, frame) + encoded + frame
+    with pytest.raises(TrajectoryError, match="arrays of"):
+        decode(forged, kuhn()[0])
+
+
+def test_decoded_arrays_are_writable_and_own_their_memory() -> None:
+    payload = encode(make_trajectory(1))
+    first = decode(payload, kuhn()[0])
+    first.examples["ply"][:] = 77
+    first.views.cards[:] = 1
+    first.visits[:] = 9
+    assert_same(decode(payload, kuhn()[0]), make_trajectory(1))
+
+
+def test_a_position_takes_less_than_200_bytes_before_compression() -> None:
+    one, many = (make_trajectory(1, num_eligible=count, num_values=0) for count in (1, 101))
+    sizes = [
+        t.examples.nbytes + np.asarray(t.views).nbytes + t.visits.nbytes + len(encode(t))
+        for t in (one, many)
+    ]
+    assert (sizes[1] - sizes[0]) / 100 < 200
+    assert EXAMPLE.itemsize == 16
