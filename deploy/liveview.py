@@ -25,6 +25,8 @@ from league.sprt import Bounds, Sprt, bounds
 
 PLAIN_EVERY_S = 10.0
 MIN_WIDTH = 60
+WIDE = 100
+"""Width from which there is room for figures of lesser interest."""
 BAR_WIDTH = 30
 FIXED_LINES = 15
 """Lines that are drawn whatever the run does; workers and gate outcomes share the rest."""
@@ -163,7 +165,7 @@ def draw(status: RunStatus, gate: Bounds, width: int, height: int) -> Renderable
         _rates(status),
         _window(status),
         _learning(status),
-        _models(status),
+        _models(status, width >= WIDE),
         *_gate(status.gate, gate),
         *_outcomes(status, num_outcomes),
         Rule(style="dim"),
@@ -177,8 +179,8 @@ def draw(status: RunStatus, gate: Bounds, width: int, height: int) -> Renderable
 def _share_lines(status: RunStatus, free: int) -> tuple[int, int]:
     """Return how many workers and gate outcomes are shown in ``free`` lines, at least one each."""
     workers, outcomes = len(status.workers), max(1, len(status.outcomes))
-    if workers > free - 1:
-        workers = max(1, free - 2)  # one line says how many are hidden
+    if workers > free - 1:  # one line says how many are hidden
+        return max(1, free - 2), 1
     return workers, max(1, min(outcomes, free - workers))
 
 
@@ -279,7 +281,7 @@ def _learning(status: RunStatus) -> Table:
     return beside
 
 
-def _models(status: RunStatus) -> Text:
+def _models(status: RunStatus, wide: bool) -> Text:
     return _line(
         _label("models"),
         "newest ",
@@ -288,15 +290,18 @@ def _models(status: RunStatus) -> Text:
         (version(status.champion), "bold green"),
         f"   {status.num_promoted} promoted, {status.num_rejected} rejected, "
         f"{status.num_undecided} undecided",
-        (f"   pool {len(status.pool)}", "dim"),
+        (f"   pool {len(status.pool)}" if wide else "", "dim"),
     )
 
 
 def llr_bar(llr: float, gate: Bounds, width: int = BAR_WIDTH) -> Text:
     """Return the ratio's way from 0 towards one of its two bounds."""
-    zero = round(width * -gate.lower / (gate.upper - gate.lower))
-    share = (min(max(llr, gate.lower), gate.upper) - gate.lower) / (gate.upper - gate.lower)
-    at = min(width - 1, int(width * share))
+
+    def place(value: float) -> int:
+        share = (min(max(value, gate.lower), gate.upper) - gate.lower) / (gate.upper - gate.lower)
+        return min(width - 1, int(width * share))
+
+    zero, at = place(0.0), place(llr)
     text = Text()
     for i in range(width):
         inside = min(zero, at) <= i <= max(zero, at)

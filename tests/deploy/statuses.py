@@ -1,0 +1,95 @@
+"""A RunStatus with something in every field, for the tests of screens and metrics."""
+
+from __future__ import annotations
+
+from deploy.status import RunStatus, WorkerStatus
+from league.messages import GateOutcome, GateStatus
+from learner.messages import IngestedTotals, LearnMetrics
+
+
+def outcome(candidate: int, word: str) -> GateOutcome:
+    """Return how a gate against version 3 ended."""
+    return GateOutcome(
+        candidate=candidate,
+        champion=3,
+        outcome=word,
+        num_pairs=190,
+        num_decided=90,
+        wins=60,
+        llr=3.25,
+        score=0.5789,
+    )
+
+
+def running_status() -> RunStatus:
+    """Return a run in full swing: two workers, the learner, the gate."""
+    workers = [
+        WorkerStatus(
+            role="selfplay",
+            node="here",
+            slot=slot,
+            plies_per_s=2210.3,
+            simulations_per_s=61234.0,
+            evaluate_share=0.41,
+            outbox=12 + slot,
+            model_version=13,
+            resident_bytes=312_000_000,
+        )
+        for slot in range(2)
+    ]
+    workers.append(WorkerStatus(role="learner", node="here", device="cpu", restarts=1))
+    workers.append(WorkerStatus(role="gate", node="here", alive=False, model_version=12))
+    return RunStatus(
+        run="runs/demo",
+        run_id="abc",
+        game="cuarenta",
+        rules="report_a_4p",
+        state="running",
+        message="version 9 promoted",
+        started_at=1000.0,
+        updated_at=1192.0,
+        elapsed_s=252.0,
+        limit_s=600.0,
+        totals=IngestedTotals(
+            games=5123,
+            plies=612345,
+            simulations=18123456,
+            full_searches=183703,
+            examples=183210,
+            held_out_games=512,
+        ),
+        metrics=LearnMetrics(
+            policy_loss=0.912,
+            value_loss=0.513,
+            held_out_policy_loss=0.931,
+            held_out_value_loss=0.554,
+            value_r2=0.487,
+            held_out_value_r2=0.446,
+            held_out_outcome_r2=0.215,
+            entropy=0.719,
+            policy_lag=1.3,
+            held_out_scale=0.93,
+            gradient_norm=0.4,
+            reward_shares={"win": 0.2, "captured": 0.8},
+        ),
+        games_per_s=36.2,
+        plies_per_s=4321.0,
+        simulations_per_s=121_000.0,
+        examples_per_s=1290.0,
+        updates_per_s=3.7,
+        step=655,
+        window_positions=183_210,
+        window_capacity=600_000,
+        newest=13,
+        champion=9,
+        pool=(0, 3, 9),
+        gate=GateStatus(candidate=12, champion=9, num_pairs=180, num_decided=96, wins=58, llr=1.43),
+        outcomes=[outcome(5, "rejected"), outcome(9, "promoted")],
+        num_promoted=2,
+        num_rejected=1,
+        gate_games=640,
+        workers=workers,
+        worker_restarts=1,
+        resident_bytes=2_100_000_000,
+        metrics_url="http://127.0.0.1:9100/metrics",
+    )
