@@ -40,8 +40,14 @@ class LearnerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Held-out games before a held-out figure is trusted."""
     held_out_share: Annotated[float, Meta(ge=0, lt=1)] = 0.1
     """Share of whole games kept out of training."""
+    held_out_rows: Annotated[int, Meta(ge=1)] = 8192
+    """Held-out positions that one measurement looks at, spread over all held-out games."""
     batch_size: Annotated[int, Meta(ge=8)] = 1024
-    """Examples an update."""
+    """Eligible examples (with a policy target) an update."""
+    value_only_share: Annotated[float, Meta(ge=0, le=4)] = 0.25
+    """Value-only examples added to an update, as a share of ``batch_size``."""
+    values_per_position: Annotated[float, Meta(ge=0, le=1000)] = 3.0
+    """Room in the window for value-only examples, per eligible position."""
     learning_rate: Annotated[float, Meta(gt=0)] = 1e-3
     """AdamW's step size."""
     final_learning_rate: Annotated[float, Meta(gt=0)] = 1e-3

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 
 class Losses(NamedTuple):
@@ -21,7 +20,7 @@ class Losses(NamedTuple):
     policy: Tensor
     """Cross-entropy of the policy to the normalised visits, nats."""
     value: Tensor
-    """Mean squared error on the [-1, 1] scale."""
+    """Mean squared error on the [-1, 1] scale, over the rows that have a value target."""
     entropy: Tensor
     """Entropy of the normalised visits, nats: the least that ``policy`` can become."""
 
@@ -59,13 +58,14 @@ def visit_entropy(visit_shares: Tensor, num_policy_rows: int) -> Tensor:
     return torch.special.entr(visit_shares).sum() / max(num_policy_rows, 1)
 
 
-def value_loss(values: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean squared error of ``values`` [R, V] to ``targets`` [R, V].
+def value_loss(values: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
+    """Return the weighted mean squared error of ``values`` [R, V] to ``targets`` [R, V].
 
-    Squared, not Huber: both sides are within [-1, 1], where outliers cannot be, and the outcome is
-    nearly binary: its mean is wanted, not its median.
+    ``weight`` is [R]. Squared, not Huber: both sides are within [-1, 1], where outliers cannot be,
+    and the outcome is nearly binary: its mean is wanted, not its median.
     """
-    return functional.mse_loss(values, targets)
+    squares = (values - targets).square().mean(dim=1)
+    return (squares * weight).sum() / weight.sum().clamp_min(1.0)
 
 
 def losses(
@@ -74,12 +74,13 @@ def losses(
     visit_shares: Tensor,
     row: Tensor,
     targets: Tensor,
+    value_weight: Tensor,
     num_policy_rows: int,
 ) -> Losses:
     """Return all losses of a batch; shapes as above."""
     num_rows = values.shape[0]
     return Losses(
         policy_loss(logits.float(), visit_shares, row, num_rows, num_policy_rows),
-        value_loss(values.float(), targets),
+        value_loss(values.float(), targets, value_weight),
         visit_entropy(visit_shares, num_policy_rows),
     )

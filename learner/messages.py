@@ -34,6 +34,7 @@ class IngestedTotals(msgspec.Struct, kw_only=True):
     examples: int = 0
     """Eligible (policy) examples."""
     value_examples: int = 0
+    """Value-only examples."""
     held_out_games: int = 0
     lost_entries: int = 0
 
@@ -50,13 +51,20 @@ class LearnMetrics(msgspec.Struct, kw_only=True):
     held_out_outcome_r2: float = float("nan")
     held_out_scale: float = float("nan")
     """Mean absolute prediction over mean absolute target, held out."""
+    held_out_games: int = 0
+    """Held-out games that these figures rest on."""
+    root_value_bias: dict[str, float] = {}
+    """Mean of root value minus outcome on held-out games: ``early``, ``middle``, ``late`` plies."""
+    value_trusted: bool = False
+    """The held-out R² on the outcome has passed its bound over enough games."""
+    learning_rate: float = float("nan")
     entropy: float = float("nan")
     """Mean entropy of the search policy in the batch, nats."""
     policy_lag: float = float("nan")
     """Mean over the batch of newest version minus version that made the example."""
     gradient_norm: float = float("nan")
     reward_shares: dict[str, float] = {}
-    """Share of each reward term in the absolute returns."""
+    """Share of each reward term in the absolute differences between the sides."""
 
 
 class LearnReply(msgspec.Struct, kw_only=True):

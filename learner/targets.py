@@ -1,6 +1,6 @@
 """What the value head is to predict. Pure numpy.
 
-Room: learner. May import: numpy, engine (rules of sides), replay.trajectory, learner.config.
+Room: learner. May import: numpy, replay (trajectory, window), learner.config.
 
 Targets are differences between sides (own minus other), so that a value and its negation are the
 two sides' views of one fact. Three kinds:
@@ -12,9 +12,9 @@ two sides' views of one fact. Three kinds:
 
 With V > 1 values (more than two sides) column k speaks of the side k places after the observer.
 
-What does not depend on the equity table is worked out once per example, at ingestion (``FACTS``);
-the target itself when the example is sampled, with the table of that moment. A λ-return is linear
-in the final target z: ``chain_sum + chain_weight * z``.
+The targets are worked out when an example is sampled, with the equity table of that moment. Only
+the λ-chain needs the rest of the game; it is linear in the final target z and is worked out once,
+at ingestion: λ-return = chain_sum + chain_weight * z.
 """
 
 from __future__ import annotations
@@ -24,27 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import rules
-from engine.evaluation import num_value_heads
 from learner.config import LearnerConfig
 from replay.trajectory import BETWEEN_DEALS, FULL_SEARCH, OFF_TURN, Trajectory
+from replay.window import LAST_HAND, Batch
 
-LAST_HAND = -1
-"""``equity_row`` of an example in the last hand of its game."""
+CHAIN = np.dtype([("chain_sum", np.float32), ("chain_weight", np.float32)])
 
 
-def facts_dtype(num_values: int) -> np.dtype[Any]:
-    """Return the dtype of the facts that targets are made of, one record an example."""
-    return np.dtype(
-        [
-            ("outcome", np.float32, (num_values,)),  # [-1, 1], observer first
-            ("shaped", np.float32, (num_values,)),  # scaled and cut to [-1, 1]
-            ("equity_row", np.int32),  # row of the observer's side, or LAST_HAND
-            ("chain_sum", np.float32),  # λ-return = chain_sum + chain_weight * z
-            ("chain_weight", np.float32),
-            ("root_value", np.float32),  # of a full search; NaN without one
-        ]
-    )
+def facts_dtype(config: LearnerConfig) -> np.dtype[Any] | None:
+    """Return the record that the window keeps beside each example; None when none is needed."""
+    return CHAIN if config.td_lambda < 1.0 else None
 
 
 def check_targets(config: LearnerConfig, num_values: int, num_equity_states: int) -> None:
@@ -61,8 +50,9 @@ def check_targets(config: LearnerConfig, num_values: int, num_equity_states: int
             f"than two sides allowed are td_lambda = 1 and root_value_mix = 0 (a search stores "
             f"one root value)"
         )
-    if num_values > 1 and config.target == "equity" and num_equity_states > 0:
-        raise ValueError("target = equity with more than two sides: allowed are win, return")
+    target = effective_target(config.target, num_equity_states)
+    if num_values > 1 and target != "win":
+        raise ValueError(f"target = {target} with more than two sides: allowed is win")
 
 
 def effective_target(target: str, num_equity_states: int) -> str:
@@ -70,53 +60,16 @@ def effective_target(target: str, num_equity_states: int) -> str:
     return "win" if target == "equity" and num_equity_states == 0 else target
 
 
-def relative_to_sides(per_side: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``[num_sides, V]``: what every side's observer is to predict.
-
-    Two sides: half of own minus other. More: own entry first, then those after it, each as its
-    difference to the mean of all (so that a row sums to zero).
-    """
-    num_sides = len(per_side)
-    if num_sides == 2:
-        half = (per_side[0] - per_side[1]) / 2.0
-        return np.array([[half], [-half]])
-    centred = per_side - per_side.mean()
-    return np.stack([np.roll(centred, -side) for side in range(num_sides)])
-
-
-def facts_of(game: Any, trajectory: Trajectory, config: LearnerConfig) -> NDArray[Any]:
-    """Return the FACTS of all examples of ``trajectory``, in its order."""
-    header, examples = trajectory.header, trajectory.examples
-    num_sides = int(rules.num_sides(game))
-    facts = np.zeros(len(examples), facts_dtype(num_value_heads(num_sides)))
-    sides = np.array([rules.side_of(game, seat) for seat in range(rules.num_seats(game))], np.int64)
-    side = sides[examples["seat"]]
-
-    outcome = relative_to_sides(np.asarray(header.returns, np.float64))
-    facts["outcome"] = np.clip(outcome, -1.0, 1.0)[side]
-    totals = np.asarray(header.reward_terms, np.float64).sum(axis=1)
-    # Own minus other, not half of it: the scale is stated for the difference.
-    shaped = relative_to_sides(totals) * (2.0 if num_sides == 2 else 1.0)
-    facts["shaped"] = np.clip(shaped / config.return_scale, -1.0, 1.0)[side]
-    facts["equity_row"] = _equity_rows(header.hand_ends, examples["hand"], side)
-
-    full = is_full_search(examples)
-    facts["root_value"] = np.where(full, examples["root_value"], np.nan)
-    per_hand = config.target == "equity"
-    chain_sum, chain_weight = lambda_chains(examples, config.td_lambda, per_hand=per_hand)
-    facts["chain_sum"], facts["chain_weight"] = chain_sum, chain_weight
+def facts_of(trajectory: Trajectory, config: LearnerConfig) -> NDArray[Any] | None:
+    """Return the record of each example of ``trajectory``, or None when none is needed."""
+    dtype = facts_dtype(config)
+    if dtype is None:
+        return None
+    facts = np.zeros(len(trajectory.examples), dtype)
+    facts["chain_sum"], facts["chain_weight"] = lambda_chains(
+        trajectory.examples, config.td_lambda, per_hand=config.target == "equity"
+    )
     return facts
-
-
-def _equity_rows(
-    hand_ends: tuple[tuple[int, ...], ...], hand: NDArray[Any], side: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    rows = np.full(len(hand), LAST_HAND, np.int32)
-    if hand_ends:
-        ends = np.asarray(hand_ends, np.int32)
-        known = hand < len(ends)
-        rows[known] = ends[hand[known].astype(np.int64), side[known]]
-    return rows
 
 
 def is_full_search(examples: NDArray[Any]) -> NDArray[np.bool_]:
@@ -162,7 +115,7 @@ def lambda_chains(
 
 
 def value_targets(
-    facts: NDArray[Any],
+    batch: Batch,
     config: LearnerConfig,
     equity: NDArray[np.float64] | None,
     *,
@@ -171,42 +124,46 @@ def value_targets(
     """Return the targets ``float32[B, V]`` of sampled examples.
 
     Args:
-        facts: FACTS[B].
+        batch: B examples.
         config: kind of target, λ and share of the root value.
         equity: match-equity table, probability that the row's side wins; None without hands.
         bootstrap: whether the value head is trusted; without it λ = 1 and nothing is mixed in.
     """
-    final = final_targets(facts, config, equity)
+    final = final_targets(batch, config, equity)
     if not bootstrap:
         return final
-    if config.td_lambda < 1.0:
-        return (facts["chain_sum"] + facts["chain_weight"] * final[:, 0])[:, None]
+    if batch.facts is not None and config.td_lambda < 1.0:
+        return (batch.facts["chain_sum"] + batch.facts["chain_weight"] * final[:, 0])[:, None]
     if config.root_value_mix > 0.0:
-        root = facts["root_value"]
-        share = np.where(np.isfinite(root), config.root_value_mix, 0.0).astype(np.float32)
-        return ((1.0 - share) * final[:, 0] + share * np.nan_to_num(root))[:, None]
+        full = is_full_search(batch.examples)
+        share = np.where(full, np.float32(config.root_value_mix), np.float32(0.0))
+        root = np.where(full, batch.examples["root_value"], np.float32(0.0))
+        return ((1.0 - share) * final[:, 0] + share * root)[:, None]
     return final
 
 
 def final_targets(
-    facts: NDArray[Any], config: LearnerConfig, equity: NDArray[np.float64] | None
+    batch: Batch, config: LearnerConfig, equity: NDArray[np.float64] | None
 ) -> NDArray[np.float32]:
     """Return z, ``float32[B, V]``: the target without any bootstrapping."""
-    if config.target == "return":
-        return np.array(facts["shaped"])
-    targets = np.array(facts["outcome"])
+    targets = outcome_targets(batch, config)
     if config.target == "equity" and equity is not None:
-        known = facts["equity_row"] != LAST_HAND
-        targets[known, 0] = 2.0 * equity[facts["equity_row"][known]] - 1.0
+        known = batch.equity_row != LAST_HAND
+        targets[known, 0] = 2.0 * equity[batch.equity_row[known]] - 1.0
     return targets
 
 
-def outcome_targets(facts: NDArray[Any], config: LearnerConfig) -> NDArray[np.float32]:
+def outcome_targets(batch: Batch, config: LearnerConfig) -> NDArray[np.float32]:
     """Return ``float32[B, V]``: what trust in the value head is measured against.
 
     The end of the game on the scale of the head: its outcome, or the shaped return.
     """
-    return np.array(facts["shaped" if config.target == "return" else "outcome"])
+    if config.target == "return":
+        return np.clip(batch.shaped / np.float32(config.return_scale), -1.0, 1.0)[:, None]
+    outcome = batch.outcome
+    if outcome.shape[1] == 2:
+        outcome = (outcome[:, :1] - outcome[:, 1:]) / np.float32(2.0)
+    return np.clip(outcome, -1.0, 1.0)
 
 
 def reward_differences(reward_terms: tuple[tuple[float, ...], ...]) -> NDArray[np.float64]:

@@ -99,7 +99,7 @@ def test_bytes_of_older_weights_are_noticed_and_stay_as_they_were() -> None:
 def test_not_a_number_is_noticed() -> None:
     network = build_network(shape(), seed=1)
     with torch.no_grad():
-        network.layers[0].weight[0, 0] = float("nan")
+        network.input.weight[0, 0] = float("nan")
     with pytest.raises(ExportError, match="nan"):
         export_checked(Exporter(shape()), network, metadata())
 

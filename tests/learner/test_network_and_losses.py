@@ -134,7 +134,12 @@ def test_every_parameter_gets_a_gradient() -> None:
     shares = visit_shares(row, 32)
     targets = torch.linspace(-1, 1, 32)[:, None]
     parts = losses(
-        *network(observations, candidates, row), shares, row, targets, num_policy_rows(row)
+        *network(observations, candidates, row),
+        shares,
+        row,
+        targets,
+        torch.ones(32),
+        num_policy_rows(row),
     )
     (parts.policy + parts.value).backward()
     for name, parameter in network.named_parameters():
@@ -179,7 +184,8 @@ def test_a_batch_without_policy_rows_has_no_policy_loss() -> None:
     assert float(policy_loss(empty, empty, empty.long(), 4, 0)) == 0.0
 
 
-def test_value_loss_is_the_mean_square() -> None:
-    assert float(value_loss(torch.tensor([[0.5], [-1.0]]), torch.tensor([[1.0], [1.0]]))) == (
-        pytest.approx((0.25 + 4.0) / 2)
-    )
+def test_value_loss_is_the_mean_square_over_the_weighted_rows() -> None:
+    values, targets = torch.tensor([[0.5], [-1.0]]), torch.tensor([[1.0], [1.0]])
+    assert float(value_loss(values, targets, torch.ones(2))) == pytest.approx((0.25 + 4.0) / 2)
+    assert float(value_loss(values, targets, torch.tensor([1.0, 0.0]))) == pytest.approx(0.25)
+    assert float(value_loss(values, targets, torch.zeros(2))) == 0.0

@@ -4,7 +4,7 @@
 * ``equity`` is 2p - 1 at the end of the example's hand; in the last hand the outcome.
 * λ-chains run through the same seat's own later full searches and nothing else.
 * Without trust there is no bootstrapping; λ and root-value mixing exclude one another.
-* With three sides columns are relative to the observer and sum to zero.
+* With three sides column k is the side k places after the observer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from learner.config import LearnerConfig
 from learner.targets import (
     check_targets,
     effective_target,
+    facts_dtype,
     facts_of,
     final_targets,
     lambda_chains,
     outcome_targets,
-    relative_to_sides,
     reward_differences,
     value_targets,
 )
@@ -38,6 +38,7 @@ from replay.trajectory import (
     Header,
     Trajectory,
 )
+from replay.window import Batch, Window
 
 SPEC = get_spec("kuhn")
 GAME = SPEC.make()
@@ -80,7 +81,19 @@ def trajectory(
         hand_ends=hand_ends,
     )
     examples = example_rows(rows)
-    return Trajectory(header, examples, SPEC.new_states(len(rows)), np.zeros(0, np.uint16))
+    examples["num_actions"] = np.where(examples["flags"] & POLICY, 2, 0)
+    visits = np.ones(int(examples["num_actions"].sum()), np.uint16)
+    return Trajectory(header, examples, SPEC.new_states(len(rows)), visits)
+
+
+def gathered(
+    rows: list[tuple[int, int, int, int, float]], config: LearnerConfig, **header: Any
+) -> Batch:
+    """All examples of one game, as a window hands them out."""
+    game = trajectory(rows, **header)
+    window = Window(SPEC, GAME, capacity=100, facts_dtype=facts_dtype(config))
+    window.add(game, "1-0", facts=facts_of(game, config))
+    return window.gather(np.arange(len(rows)))
 
 
 TWO_SEATS = [(0, 0, VALUE, 0, NAN), (1, 1, VALUE, 0, NAN)]
@@ -88,23 +101,23 @@ TWO_SEATS = [(0, 0, VALUE, 0, NAN), (1, 1, VALUE, 0, NAN)]
 
 def test_win_target_is_own_minus_other() -> None:
     config = LearnerConfig(target="win")
-    facts = facts_of(GAME, trajectory(TWO_SEATS), config)
-    assert final_targets(facts, config, None).tolist() == [[1.0], [-1.0]]
-    draw = facts_of(GAME, trajectory(TWO_SEATS, returns=(0.0, 0.0)), config)
+    batch = gathered(TWO_SEATS, config)
+    assert final_targets(batch, config, None).tolist() == [[1.0], [-1.0]]
+    draw = gathered(TWO_SEATS, config, returns=(0.0, 0.0))
     assert final_targets(draw, config, None).tolist() == [[0.0], [0.0]]
 
 
 def test_return_target_is_the_scaled_difference_of_the_sums_of_terms() -> None:
     config = LearnerConfig(target="return", return_scale=60.0)
-    facts = facts_of(GAME, trajectory(TWO_SEATS), config)
-    np.testing.assert_allclose(final_targets(facts, config, None), [[24 / 60], [-24 / 60]])
-    np.testing.assert_allclose(outcome_targets(facts, config), [[24 / 60], [-24 / 60]])
+    batch = gathered(TWO_SEATS, config)
+    np.testing.assert_allclose(final_targets(batch, config, None), [[24 / 60], [-24 / 60]])
+    np.testing.assert_allclose(outcome_targets(batch, config), [[24 / 60], [-24 / 60]])
 
 
 def test_return_target_is_cut_to_the_range_of_the_value_head() -> None:
     config = LearnerConfig(target="return", return_scale=10.0)
-    facts = facts_of(GAME, trajectory(TWO_SEATS), config)
-    assert final_targets(facts, config, None).tolist() == [[1.0], [-1.0]]
+    batch = gathered(TWO_SEATS, config)
+    assert final_targets(batch, config, None).tolist() == [[1.0], [-1.0]]
 
 
 def test_equity_target_is_the_table_at_the_hands_end_and_the_outcome_in_the_last_hand() -> None:
@@ -112,18 +125,17 @@ def test_equity_target_is_the_table_at_the_hands_end_and_the_outcome_in_the_last
     rows = [(0, 0, VALUE, 0, NAN), (1, 1, VALUE, 0, NAN), (2, 0, VALUE, 1, NAN), TWO_SEATS[1]]
     rows[3] = (3, 1, VALUE, 2, NAN)
     table = np.array([0.1, 0.9, 0.6, 0.4])
-    played = trajectory(rows, returns=(-1.0, 1.0), hand_ends=((1, 0), (2, 3)))
-    facts = facts_of(GAME, played, config)
+    batch = gathered(rows, config, returns=(-1.0, 1.0), hand_ends=((1, 0), (2, 3)))
     np.testing.assert_allclose(
-        final_targets(facts, config, table), [[0.8], [-0.8], [0.2], [1.0]], rtol=1e-6
+        final_targets(batch, config, table), [[0.8], [-0.8], [0.2], [1.0]], rtol=1e-6
     )
-    np.testing.assert_allclose(outcome_targets(facts, config), [[-1.0], [1.0], [-1.0], [1.0]])
+    np.testing.assert_allclose(outcome_targets(batch, config), [[-1.0], [1.0], [-1.0], [1.0]])
 
 
 def test_equity_of_a_game_of_one_hand_is_win() -> None:
     config = LearnerConfig(target="equity")
-    facts = facts_of(GAME, trajectory(TWO_SEATS), config)
-    assert final_targets(facts, config, None).tolist() == [[1.0], [-1.0]]
+    batch = gathered(TWO_SEATS, config)
+    assert final_targets(batch, config, None).tolist() == [[1.0], [-1.0]]
     assert effective_target("equity", 0) == "win"
     assert effective_target("equity", 7) == "equity"
     assert effective_target("return", 0) == "return"
@@ -180,18 +192,18 @@ def test_lambda_chain_of_equity_ends_with_the_hand() -> None:
 
 def test_lambda_returns_are_used_only_with_trust() -> None:
     config = LearnerConfig(target="win", td_lambda=0.5)
-    facts = facts_of(GAME, trajectory([(0, 0, FULL, 0, 0.1), (1, 0, FULL, 0, 0.5)]), config)
-    assert value_targets(facts, config, None, bootstrap=False).tolist() == [[1.0], [1.0]]
-    np.testing.assert_allclose(value_targets(facts, config, None, bootstrap=True), [[0.75], [1.0]])
+    batch = gathered([(0, 0, FULL, 0, 0.1), (1, 0, FULL, 0, 0.5)], config)
+    assert value_targets(batch, config, None, bootstrap=False).tolist() == [[1.0], [1.0]]
+    np.testing.assert_allclose(value_targets(batch, config, None, bootstrap=True), [[0.75], [1.0]])
 
 
 def test_root_values_are_mixed_in_only_with_trust_and_only_of_full_searches() -> None:
     config = LearnerConfig(target="win", root_value_mix=0.25)
     rows = [(0, 0, FULL, 0, -0.2), (1, 0, VALUE, 0, -0.9), (2, 0, FULL | OFF_TURN, 0, -0.9)]
-    facts = facts_of(GAME, trajectory(rows), config)
-    assert value_targets(facts, config, None, bootstrap=False).tolist() == [[1.0]] * 3
+    batch = gathered(rows, config)
+    assert value_targets(batch, config, None, bootstrap=False).tolist() == [[1.0]] * 3
     np.testing.assert_allclose(
-        value_targets(facts, config, None, bootstrap=True), [[0.7], [1.0], [1.0]], rtol=1e-6
+        value_targets(batch, config, None, bootstrap=True), [[0.7], [1.0], [1.0]], rtol=1e-6
     )
 
 
@@ -201,7 +213,8 @@ def test_root_values_are_mixed_in_only_with_trust_and_only_of_full_searches() ->
         (LearnerConfig(td_lambda=0.9, root_value_mix=0.1), 1, "one of the two"),
         (LearnerConfig(target="win", td_lambda=0.9), 3, "td_lambda = 1"),
         (LearnerConfig(target="win", root_value_mix=0.1), 3, "root_value_mix = 0"),
-        (LearnerConfig(target="equity"), 3, "win, return"),
+        (LearnerConfig(target="equity"), 3, "allowed is win"),
+        (LearnerConfig(target="return"), 3, "allowed is win"),
     ],
 )
 def test_options_that_exclude_one_another_are_refused(
@@ -211,13 +224,12 @@ def test_options_that_exclude_one_another_are_refused(
         check_targets(config, num_values, num_equity_states=4)
 
 
-def test_three_sides_are_relative_to_the_observer_and_sum_to_zero() -> None:
-    # The loser gets -1, the others half a point: already sums to zero.
-    np.testing.assert_allclose(
-        relative_to_sides(np.array([-1.0, 0.5, 0.5])),
-        [[-1.0, 0.5, 0.5], [0.5, 0.5, -1.0], [0.5, -1.0, 0.5]],
-    )
-    np.testing.assert_allclose(relative_to_sides(np.array([3.0, 0.0, 0.0])).sum(axis=1), 0.0)
+def test_three_sides_are_relative_to_the_observer() -> None:
+    config = LearnerConfig(target="win")
+    # The window has put the observer's side first: the loser gets -1, the others half a point.
+    outcome = np.array([[-1.0, 0.5, 0.5], [0.5, 0.5, -1.0]], np.float32)
+    batch = gathered(TWO_SEATS, config)._replace(outcome=outcome)
+    assert final_targets(batch, config, None).tolist() == outcome.tolist()
 
 
 def test_reward_differences_per_term() -> None:
