@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -177,6 +178,14 @@ class RunDirectory:
     def read_status(self) -> RunStatus | None:
         """Return what the owner said last; None before it said anything."""
         try:
-            return msgspec.json.decode(self.files.read(self.status_path), type=RunStatus)
+            document = msgspec.json.decode(self.files.read(self.status_path))
+            return msgspec.convert(_without_nulls(document), RunStatus)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a JSON document without nulls: JSON has no NaN, figures not known yet are null there."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
