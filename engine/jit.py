@@ -90,3 +90,12 @@ def kernel(function: F) -> F:
     """Compile ``function`` on first call, cache the machine code on disk, release the GIL."""
     compiled: F = njit(cache=True, **KERNEL_OPTIONS)(function)
     return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile ``function`` as ``kernel`` does and inline it into every compiled caller.
+
+    For helpers that are handed large tuples of arrays: a call would copy and count every one.
+    """
+    compiled: F = njit(cache=True, forceinline=True, **KERNEL_OPTIONS)(function)
+    return compiled
