@@ -171,7 +171,7 @@ class Table:
             self._slot_jobs[slot] = job
             self._seat_players[slot] = job.seat_players
             self._seconds[slot] = 0.0
-            # Compiled code hands a uint64 back as a Python int, which numba would take for an int64.
+            # Compiled code returns a uint64 as a Python int, which numba would take for an int64.
             key = np.uint64(mix(np.uint64(mix(_U0, _u64(job.pair))), _u64(job.replay)))
             _start_game(self._game, self._slots, slot, _u64(job.seed), key)
 

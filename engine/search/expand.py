@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.jit import inlined, kernel
 from engine.rng import uniform
 from engine.rules import num_sides, side_of
+from engine.search.borrow import borrow
 from engine.search.tree import (
     AWAITS_POLICY,
     AWAITS_VALUE,
@@ -31,6 +32,7 @@ def absorb(game: Any, forest: Any, batch: Any, alpha: Any, weights: Any) -> None
 
     ``alpha`` is the concentration of the root noise; ``weights`` is scratch, ``float64[A]``.
     """
+    forest, batch = borrow(forest), borrow(batch)
     for t in range(forest.trees.shape[0]):
         if forest.trees[t].status != RUNNING:
             continue
@@ -47,7 +49,7 @@ def absorb(game: Any, forest: Any, batch: Any, alpha: Any, weights: Any) -> None
                 back_up(forest, t, d)
 
 
-@kernel
+@inlined
 def softmax(batch: Any, row: Any, weights: Any) -> Any:
     """Write the policy of a row to ``weights``, in float64; return its number of candidates."""
     first = batch.offsets[row]
@@ -64,7 +66,7 @@ def softmax(batch: Any, row: Any, weights: Any) -> Any:
     return count
 
 
-@kernel
+@inlined
 def expand(forest: Any, batch: Any, t: Any, d: Any, weights: Any) -> None:
     """Add one evaluation to the mean priors of the descent's node."""
     descent = forest.descents[t, d]
@@ -81,7 +83,7 @@ def expand(forest: Any, batch: Any, t: Any, d: Any, weights: Any) -> None:
     node.pending -= 1
 
 
-@kernel
+@inlined
 def draw_action(forest: Any, batch: Any, t: Any, d: Any, weights: Any) -> None:
     """Choose the descent's action from the policy of its row, with the tree's own generator."""
     descent = forest.descents[t, d]
@@ -96,7 +98,7 @@ def draw_action(forest: Any, batch: Any, t: Any, d: Any, weights: Any) -> None:
     descent.phase = CHOSEN
 
 
-@kernel
+@inlined
 def read_value(game: Any, forest: Any, batch: Any, t: Any, d: Any) -> None:
     """Spread the value of the descent's row over the sides; columns are relative to its own."""
     descent = forest.descents[t, d]
@@ -117,7 +119,7 @@ def read_value(game: Any, forest: Any, batch: Any, t: Any, d: Any) -> None:
 # --- root noise -----------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def add_noise(forest: Any, t: Any, d: Any, alpha: Any, weights: Any) -> None:
     """Mix Dirichlet(alpha) noise into the priors of the root's edges."""
     count = forest.descents[t, d].num_legal
@@ -133,7 +135,7 @@ def add_noise(forest: Any, t: Any, d: Any, alpha: Any, weights: Any) -> None:
         edge.prior = (1.0 - share) * np.float64(edge.prior) + share * weights[i] / total
 
 
-@kernel
+@inlined
 def gamma(rng: Any, shape: Any) -> Any:
     """Return a Gamma(shape, 1) number, advancing ``rng``.
 
@@ -154,7 +156,7 @@ def gamma(rng: Any, shape: Any) -> Any:
                 return boost * d * v
 
 
-@kernel
+@inlined
 def normal(rng: Any) -> Any:
     """Return a standard normal number, advancing ``rng`` (Box and Muller 1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(rng)))

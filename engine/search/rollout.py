@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.evaluation import EvalBatch
 from engine.game import GameSpec
-from engine.jit import kernel
+from engine.jit import inlined, kernel
 from engine.rng import below, finalize, mix, uniform
 from engine.rules import (
     CHANCE,
@@ -29,6 +29,7 @@ from engine.rules import (
     side_of,
     view,
 )
+from engine.search.borrow import borrow
 from engine.search.tree import plain_records
 
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
@@ -150,6 +151,7 @@ class RolloutEvaluator:
 @kernel
 def _play_rows(game: Any, batch: Any, num_rows: Any, policy: Any, scratch: Any) -> None:
     """Play every row out and write its values."""
+    batch, policy, scratch = borrow(batch), borrow(policy), borrow(scratch)
     records, _, outcome = scratch
     sides = num_sides(game)
     for row in range(num_rows):
@@ -160,7 +162,7 @@ def _play_rows(game: Any, batch: Any, num_rows: Any, policy: Any, scratch: Any) 
             batch.values[row, k] = outcome[(own + k) % sides]
 
 
-@kernel
+@inlined
 def play_out(game: Any, rng: Any, policy: Any, scratch: Any) -> None:
     """Play ``records[0]`` of ``scratch`` to its end and write the outcome per side.
 
@@ -184,7 +186,7 @@ def play_out(game: Any, rng: Any, policy: Any, scratch: Any) -> None:
             apply(game, records[0], playout_action(game, seat, rng, policy, scratch))
 
 
-@kernel
+@inlined
 def playout_action(game: Any, seat: Any, rng: Any, policy: Any, scratch: Any) -> Any:
     """Return the rule player's action (from its seat's own view) or a random one."""
     records, actions, _ = scratch

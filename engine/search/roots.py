@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.jit import inlined, kernel
 from engine.rules import current_seat, legal_actions, side_of
+from engine.search.borrow import borrow
 from engine.search.tree import (
     FINISHED,
     IDLE,
@@ -32,6 +33,7 @@ def begin_trees(game: Any, forest: Any, trees: Any, views: Any, settings: Any) -
 
     ``settings`` is (seats, models, simulations, seeds, noise shares), each of the length of trees.
     """
+    forest, settings = borrow(forest), borrow(settings)
     seats, models, simulations, seeds, noise_shares = settings
     for i in range(trees.shape[0]):
         if not 0 <= trees[i] < forest.trees.shape[0]:
@@ -55,7 +57,7 @@ def begin_trees(game: Any, forest: Any, trees: Any, views: Any, settings: Any) -
     return NO_ERROR
 
 
-@kernel
+@inlined
 def begin_tree(game: Any, forest: Any, t: Any) -> None:
     """Make the root and its edges; a forced move is finished at once with one visit."""
     tree = forest.trees[t]
@@ -72,7 +74,7 @@ def begin_tree(game: Any, forest: Any, t: Any) -> None:
         tree.status = FINISHED
 
 
-@kernel
+@inlined
 def best_edge(forest: Any, t: Any) -> Any:
     """Return the most visited edge of the root; ties go by prior, then by order."""
     best = np.int64(forest.nodes[t, ROOT].first_edge)
@@ -86,7 +88,7 @@ def best_edge(forest: Any, t: Any) -> Any:
     return best
 
 
-@kernel
+@inlined
 def all_finished(forest: Any, trees: Any) -> Any:
     """Return whether ``trees`` are finished slots."""
     for i in range(trees.shape[0]):

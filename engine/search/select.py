@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.bits import U1
-from engine.jit import kernel
+from engine.jit import inlined, kernel
 from engine.rng import mix, next_u64
 from engine.rules import (
     CHANCE,
@@ -37,6 +37,7 @@ from engine.rules import (
     side_of,
     view,
 )
+from engine.search.borrow import borrow
 from engine.search.tree import (
     AT_NODE,
     AWAITS_POLICY,
@@ -82,6 +83,7 @@ class Plan(NamedTuple):
 @kernel
 def select(game: Any, forest: Any, batch: Any, plan: Any) -> None:
     """Run every descent of every running tree until it awaits the evaluator or nothing is left."""
+    forest, batch = borrow(forest), borrow(batch)
     forest.counters[NUM_ROWS] = 0
     forest.counters[NUM_CANDIDATES] = 0
     batch.offsets[0] = 0
@@ -91,7 +93,7 @@ def select(game: Any, forest: Any, batch: Any, plan: Any) -> None:
                 descend(game, forest, batch, plan, t, d)
 
 
-@kernel
+@inlined
 def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
     """Move one descent through its phases until it has to wait."""
     descent = forest.descents[t, d]
@@ -105,7 +107,7 @@ def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> No
             going = descent.phase == CHOSEN and follow(game, forest, batch, plan, t, d)
 
 
-@kernel
+@inlined
 def start(game: Any, forest: Any, t: Any, d: Any) -> Any:
     """Begin a simulation at the root in a fresh world; False when the budget is spent."""
     tree = forest.trees[t]
@@ -120,7 +122,7 @@ def start(game: Any, forest: Any, t: Any, d: Any) -> Any:
     return True
 
 
-@kernel
+@inlined
 def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
     """Choose an action at the descent's node, or end there; False when the descent has to wait."""
     descent = forest.descents[t, d]
@@ -156,7 +158,7 @@ def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
     return True
 
 
-@kernel
+@inlined
 def visit_by_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
     """At another seat's node: pass a forced move, value a new node, else ask for the policy."""
     descent = forest.descents[t, d]
@@ -174,7 +176,7 @@ def visit_by_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: An
     return False
 
 
-@kernel
+@inlined
 def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
     """Play the chosen action and stand at the next node; False when the descent awaits a value."""
     descent = forest.descents[t, d]
@@ -209,7 +211,7 @@ def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any
     return True
 
 
-@kernel
+@inlined
 def play(game: Any, forest: Any, t: Any, d: Any) -> Any:
     """Play the chosen action and the deals that the root seat sits out; return what it observed."""
     world = forest.worlds[t, d]
@@ -226,7 +228,7 @@ def play(game: Any, forest: Any, t: Any, d: Any) -> Any:
     return key
 
 
-@kernel
+@inlined
 def between_hands(game: Any, forest: Any, t: Any, d: Any) -> Any:
     """Return whether this chance position is between two hands and the equity table is in use."""
     tree = forest.trees[t]
@@ -235,7 +237,7 @@ def between_hands(game: Any, forest: Any, t: Any, d: Any) -> Any:
     return equity_index(game, forest.worlds[t, d], side_of(game, tree.seat)) != NO_HAND_END
 
 
-@kernel
+@inlined
 def value_by_equity(game: Any, forest: Any, t: Any, d: Any) -> None:
     """Write 2 p - 1 of each side to the descent's values."""
     model = forest.trees[t].model
@@ -244,7 +246,7 @@ def value_by_equity(game: Any, forest: Any, t: Any, d: Any) -> None:
         forest.values[t, d, side] = 2.0 * forest.equity[model, row] - 1.0
 
 
-@kernel
+@inlined
 def seat_mode(game: Any, plan: Any, root_seat: Any, mover: Any) -> Any:
     """Return how another seat's node chooses."""
     if side_of(game, mover) == side_of(game, root_seat):
@@ -252,7 +254,7 @@ def seat_mode(game: Any, plan: Any, root_seat: Any, mover: Any) -> Any:
     return plan.opponent_mode
 
 
-@kernel
+@inlined
 def is_scheduled(visits: Any) -> Any:
     """Return whether another seat's node is evaluated again at this visit."""
     return 1 < visits <= LAST_SCHEDULED and visits & (visits - 1) == 0
@@ -261,7 +263,7 @@ def is_scheduled(visits: Any) -> Any:
 # --- rows for the evaluator -----------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def new_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -> Any:
     """Write a row with ``seat``'s view of the world of descent ``at = (t, d)``; return its index.
 
@@ -280,7 +282,7 @@ def new_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -
     return row
 
 
-@kernel
+@inlined
 def ask_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
     """Ask for the policy (and the value) of the seat to move, from its view of this world."""
     descent = forest.descents[t, d]
@@ -299,7 +301,7 @@ def ask_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) ->
     descent.value_seat = mover
 
 
-@kernel
+@inlined
 def ask_leaf_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
     """End the simulation with the value of the policy row, or of one from the root seat's view."""
     descent = forest.descents[t, d]
@@ -310,7 +312,7 @@ def ask_leaf_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any
     descent.phase = AWAITS_VALUE
 
 
-@kernel
+@inlined
 def ask_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
     """End the simulation with a value alone: nothing is expanded. Also before a deal."""
     descent = forest.descents[t, d]
@@ -324,7 +326,7 @@ def ask_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> 
     descent.phase = AWAITS_VALUE
 
 
-@kernel
+@inlined
 def check_view(game: Any, forest: Any, t: Any, d: Any) -> None:
     """Count a bad view unless the root seat knows here what it knew at the node's first visit."""
     index = forest.descents[t, d].node

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.jit import kernel
+from engine.jit import inlined
 
 ROOT = 0
 NO_NODE = -1
@@ -220,7 +220,7 @@ def new_forest(shape: ForestShape, state_dtype: np.dtype[Any], *, check_views: b
     )
 
 
-@kernel
+@inlined
 def new_node(forest: Any, t: Any, parent: Any, key: Any) -> Any:
     """Take a node from tree ``t``'s pool and link it below ``parent``; NO_NODE when it is full."""
     tree = forest.trees[t]
@@ -246,7 +246,7 @@ def new_node(forest: Any, t: Any, parent: Any, key: Any) -> Any:
     return index
 
 
-@kernel
+@inlined
 def find_child(forest: Any, t: Any, parent: Any, edge: Any, key: Any) -> Any:
     """Return the child of ``parent`` that the root seat tells by ``key``, made where it is new.
 
@@ -266,7 +266,7 @@ def find_child(forest: Any, t: Any, parent: Any, edge: Any, key: Any) -> Any:
     return child
 
 
-@kernel
+@inlined
 def new_edge(forest: Any, t: Any, action: Any, next_edge: Any) -> Any:
     """Take an edge from tree ``t``'s pool; NO_EDGE when it is full."""
     tree = forest.trees[t]
@@ -286,7 +286,7 @@ def new_edge(forest: Any, t: Any, action: Any, next_edge: Any) -> Any:
     return index
 
 
-@kernel
+@inlined
 def merge_legal(forest: Any, t: Any, d: Any, node_index: Any, num_legal: Any) -> Any:
     """Write the edges of the descent's legal actions to its slots, making those that are new.
 
@@ -315,7 +315,7 @@ def merge_legal(forest: Any, t: Any, d: Any, node_index: Any, num_legal: Any) ->
     return True
 
 
-@kernel
+@inlined
 def count_visit(forest: Any, t: Any, d: Any, num_legal: Any) -> Any:
     """Count a visit in the availability of the legal edges; return whether all have priors."""
     complete = True
@@ -327,7 +327,7 @@ def count_visit(forest: Any, t: Any, d: Any, num_legal: Any) -> Any:
     return complete
 
 
-@kernel
+@inlined
 def choose_edge(forest: Any, plan: Any, t: Any, d: Any) -> Any:
     """Return the index among the descent's legal actions of the one with the highest score.
 
@@ -358,7 +358,7 @@ def choose_edge(forest: Any, plan: Any, t: Any, d: Any) -> Any:
     return best
 
 
-@kernel
+@inlined
 def back_up(forest: Any, t: Any, d: Any) -> None:
     """Add the descent's value to its path, release its virtual losses and count the simulation."""
     descent = forest.descents[t, d]
