@@ -25,7 +25,7 @@ from engine.players import Player
 from engine.rng import make_rng
 from engine.search.ismcts import search_options
 from league.config import GateConfig
-from league.duplicate import block_size, game_jobs, game_score, pair_score
+from league.duplicate import PairCollector, block_size, game_jobs
 from league.evaluator import read_metadata
 from league.gatekeeper import Gatekeeper, GateSnapshot
 from league.messages import GateReply, GateRequest, GateStatus, LeagueState
@@ -78,25 +78,6 @@ class MatchWorker:
         return self._table.step()
 
 
-class PairScores:
-    """Collects the games of pairs until a pair is whole."""
-
-    def __init__(self, size: int) -> None:
-        """A pair is whole with ``size`` games (``league.duplicate.block_size``)."""
-        self._size = size
-        self._scores: dict[int, dict[int, float]] = {}
-
-    def add(self, result: GameResult) -> tuple[int, float] | None:
-        """Add a game; return (pair, score of player 0 in [0, 1]) once its pair is whole."""
-        pair, replay = result.job.pair, result.job.replay
-        scores = self._scores.setdefault(pair, {})
-        scores[replay] = game_score(result.returns.tolist(), replay)
-        if len(scores) < self._size:
-            return None
-        whole = self._scores.pop(pair)
-        return pair, pair_score([whole[replay] for replay in sorted(whole)])
-
-
 class WorkerSnapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a gate worker is between two calls."""
 
@@ -112,7 +93,7 @@ class _Gate(NamedTuple):
 
     keeper: Gatekeeper
     match: MatchWorker
-    scores: PairScores
+    pairs: PairCollector
 
 
 class GateWorker:
@@ -257,7 +238,7 @@ class GateWorker:
         spec, game = self._context.spec, self._context.game
         players = [self._player(keeper, v) for v in (keeper.candidate, keeper.champion)]
         match = MatchWorker(spec, game, players, games=self._config.games)
-        return _Gate(keeper, match, PairScores(block_size(game)))
+        return _Gate(keeper, match, PairCollector(game))
 
     def _player(self, keeper: Gatekeeper, version: int) -> Player:
         model = self._models.get(version)
@@ -303,10 +284,10 @@ class GateWorker:
         for result in gate.match.step():
             reply.num_games += 1
             reply.num_plies += result.plies
-            whole = gate.scores.add(result)
-            if whole is not None:
+            pair = gate.pairs.add(result)
+            if pair is not None:
                 num_pairs += 1
-                gate.keeper.report(*whole)
+                gate.keeper.report(pair.pair, pair.score)
         return num_pairs
 
     def _end_gate(self, reply: GateReply) -> None:
@@ -323,12 +304,12 @@ class GateWorker:
         self._gate = None
 
     def _rest(self, began: float, request: GateRequest) -> None:
-        """Sleep the rest of the budget; what was overspent is taken from the next call's."""
+        """Sleep the rest of the budget; what was computed beyond the share is owed later."""
         spent = self._clock() - began
-        self._debt_s = max(0.0, self._debt_s + spent - request.budget_s * request.share)
-        remaining = request.budget_s - spent
-        if remaining > 0:
-            self._sleep(remaining)
+        earned = max(spent, request.budget_s) * request.share
+        self._debt_s = max(0.0, self._debt_s + spent - earned)
+        if spent < request.budget_s:
+            self._sleep(request.budget_s - spent)
 
 
 def _decode_snapshot(data: bytes) -> WorkerSnapshot:

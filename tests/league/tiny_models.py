@@ -44,8 +44,12 @@ def make_model(
     width: int = 16,
     candidate_width: int = 8,
     observation_size: int = ENCODER.observation_size,
+    prefer: int | None = None,
 ) -> bytes:
-    """Return ONNX bytes with weights drawn from ``seed``; the same arguments, the same bytes."""
+    """Return ONNX bytes with weights drawn from ``seed``; the same arguments, the same bytes.
+
+    With ``prefer`` the model values everything at 0 and always prefers that action.
+    """
     generator = np.random.default_rng(seed)
     nodes: list[Any] = []
     weights: list[Any] = []
@@ -53,6 +57,12 @@ def make_model(
     def gemm(source: str, name: str, num_in: int, num_out: int) -> None:
         weight = generator.standard_normal((num_out, num_in), np.float32) / np.sqrt(num_in)
         bias = generator.standard_normal(num_out, np.float32)
+        if prefer is not None:
+            weight[:], bias[:] = 0.0, 0.0
+            if name == "h":
+                weight[0, prefer] = 10.0
+            if name == "logit_column":
+                weight[0, 0] = 1.0
         weights.append(numpy_helper.from_array(weight.astype(np.float32), f"{name}.w"))
         weights.append(numpy_helper.from_array(bias, f"{name}.b"))
         inputs = [source, f"{name}.w", f"{name}.b"]
