@@ -115,6 +115,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     gate: BlobRef | None = None
     workers: list[BlobRef] = []
     """In-process runtime: one per self-play slot."""
+    worker_sequences: list[int] = []
+    """In-process runtime: number of the next trajectory, per self-play slot."""
+    stream_end: str = ""
+    """In-process runtime: last entry of the segments at the snapshot; later ones are cut off."""
     lineage: str = ""
     """Random id of the trajectory stream, once the learner has met it."""
     trim_edge: dict[str, str] = {}

@@ -10,6 +10,8 @@ import shutil
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from actors.messages import StepReply
 from deploy.manifest import Manifest
 from deploy.processes import resident_bytes
@@ -75,6 +77,7 @@ class Tracker:
         """Training begins: ``elapsed_s`` runs from now on."""
         if self._running_since is None:
             self._running_since = self._clock()
+            self.status.started_at = time.time()
 
     def stop_clock(self) -> None:
         """Training ends: ``elapsed_s`` stands still."""
@@ -160,7 +163,7 @@ class Tracker:
     # --- status -----------------------------------------------------------------------------------
 
     def refresh(self) -> RunStatus:
-        """Bring every derived field up to date and return the status (one object, kept)."""
+        """Bring every derived field up to date and return a copy of the status."""
         now, status, manifest = self._clock(), self.status, self._manifest
         status.updated_at = time.time()
         status.elapsed_s = self.elapsed_s()
@@ -182,7 +185,9 @@ class Tracker:
         status.server_restarts = manifest.server_restarts
         self._refresh_workers(now)
         status.alerts = self._alerts()
-        return status
+        shown = msgspec.structs.replace(status)
+        shown.workers = [msgspec.structs.replace(worker) for worker in status.workers]
+        return shown
 
     def _refresh_workers(self, now: float) -> None:
         for (role, slot), worker in self._workers.items():

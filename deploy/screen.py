@@ -1,0 +1,58 @@
+"""Where an owner shows its status: the terminal, ``status.json``, the metrics and the log.
+
+Room: deploy. Imports rich and prometheus_client (through deploy.liveview and deploy.metrics).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from deploy.config import RunConfig
+from deploy.liveview import LiveView
+from deploy.metrics import Metrics
+from deploy.rundir import RunDirectory
+from deploy.tracker import Tracker
+
+DRAW_EVERY_S = 0.5
+MEASURE_MEMORY_EVERY_S = 10.0
+
+
+class Screen:
+    """Shows a tracker's status at a bounded rate. ``close`` ends live view and endpoint."""
+
+    def __init__(self, config: RunConfig, directory: RunDirectory, tracker: Tracker) -> None:
+        self._directory = directory
+        self._tracker = tracker
+        self._metrics = Metrics(config.runtime.metrics_port)
+        self._view = LiveView(config)
+        self._drawn_at = self._measured_at = float("-inf")
+        tracker.status.metrics_url = self._metrics.url
+
+    def update(self, *, now: bool = False) -> None:
+        """Show the present status, unless it was shown a moment ago (``now`` shows it anyway)."""
+        clock = time.monotonic()
+        for event in self._tracker.take_log():
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+            sys.stderr.write(f"{stamp} {event}\n")
+            sys.stderr.flush()
+        if not now and clock < self._drawn_at + DRAW_EVERY_S:
+            return
+        self._drawn_at = clock
+        if clock >= self._measured_at + MEASURE_MEMORY_EVERY_S:
+            self._measured_at = clock
+            self._tracker.measure_memory()
+        status = self._tracker.refresh()
+        self._directory.write_status(status)
+        self._metrics.update(status)
+        self._view.update(status)
+
+    def state(self, word: str) -> None:
+        """Set and show the state in a word of ``RunStatus.state``."""
+        self._tracker.status.state = word
+        self.update(now=True)
+
+    def close(self) -> None:
+        """Leave the terminal as it was; repeated calls do nothing."""
+        self._view.close()
+        self._metrics.close()
