@@ -247,9 +247,9 @@ def _convert(kind: types.Type, value: Any, textual: bool) -> Any:
         case types.BoolType():
             return msgspec.convert(value, bool, strict=not textual)
         case types.IntType():
-            return _within(kind, msgspec.convert(value, int, strict=not textual))
+            return _within(kind, int(value) if textual else msgspec.convert(value, int))
         case types.FloatType():
-            return _within(kind, msgspec.convert(value, float, strict=not textual))
+            return _within(kind, float(value) if textual else msgspec.convert(value, float))
         case _:
             raise TypeError(f"no option may have the type {kind}")
     raise ValueError(value)

@@ -185,7 +185,7 @@ class RunDirectory:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a JSON document without nulls: JSON has no NaN, figures not known yet are null there."""
+    """Return ``value`` without nulls: JSON has no NaN, a figure not known yet is null there."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
