@@ -85,7 +85,7 @@ class ModelStore(Protocol):
     """Bytes of model versions by number. A number is written once and never changed."""
 
     def put(self, version: int, model: bytes) -> None:
-        """Store ``model``. Storing the same bytes again is allowed, other bytes raise ModelError."""
+        """Store ``model``. The same bytes again are allowed, other bytes raise ModelError."""
         ...
 
     def get(self, version: int) -> bytes:
