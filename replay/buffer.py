@@ -82,6 +82,7 @@ class TrajectoryReader(Protocol):
     """Reads every accepted trajectory once, in order per producer."""
 
     state: ReaderState
+    """Changed in place by reading. A snapshot's state may take its place before ``rebuild``."""
 
     def read(self, max_entries: int, timeout_s: float) -> list[Entry]:
         """Return new entries (empty after ``timeout_s``); repeats are dropped by the marks.

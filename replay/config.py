@@ -34,7 +34,3 @@ class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The bundled server is restarted when nothing answers for so long."""
     lease_s: Annotated[float, Meta(ge=1)] = 30.0
     """An owner that has not renewed its lease on the run for so long has lost it."""
-    held_out_positions: Annotated[int, Meta(ge=0)] = 0
-    """Eligible positions of held-out games kept; 0 derives it from window and held-out share."""
-    values_per_position: Annotated[float, Meta(ge=0, le=1000)] = 4.0
-    """Room in the window for value-only examples, per eligible position."""

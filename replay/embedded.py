@@ -35,6 +35,8 @@ _MAX_SOCKET_PATH = 90
 """The kernel's limit is 108 bytes with its end (104 on macOS); some room for other spellings."""
 _SOCKET_PREFIX = "cardleague-"
 _POLL_S = 0.02
+_ORPHAN_S = 30.0
+"""An orphan is given so long to end by itself before it is killed."""
 
 
 class ServerError(StoreError):
@@ -126,7 +128,7 @@ class EmbeddedServer:
             raise ServerError("start the bundled server from the main thread")
         self.directory.mkdir(parents=True, exist_ok=True)
         binary = find_binary()
-        lock = self._take_lock()
+        lock = self._take_lock(_ORPHAN_S)
         try:
             self._forget_socket()
             self._socket = self._choose_socket()
@@ -170,8 +172,10 @@ class EmbeddedServer:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            os.close(self._take_lock())  # a child that rewrites the file may outlive it a little
-            self.record_path.unlink(missing_ok=True)
+            # A child that rewrites the file may outlive it; the next start waits for that one too.
+            with contextlib.suppress(ServerError):
+                os.close(self._take_lock(self._stop_timeout_s / 2))
+                self.record_path.unlink(missing_ok=True)
         self._forget_socket()
 
     # --- parts ------------------------------------------------------------------------------------
@@ -225,8 +229,11 @@ class EmbeddedServer:
             directives["requirepass"] = _quoted(self.password)
         return "".join(f"{name} {value}\n" for name, value in directives.items())
 
-    def _take_lock(self) -> int:
-        """Return a descriptor that holds ``server.lock``; end an orphan that holds it first."""
+    def _take_lock(self, patience_s: float) -> int:
+        """Return a descriptor that holds ``server.lock``; end an orphan that holds it first.
+
+        SIGTERM, after ``patience_s`` SIGKILL, after twice that ServerError.
+        """
         descriptor = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         started = time.monotonic()
         killed = False
@@ -238,10 +245,10 @@ class EmbeddedServer:
                 pass
             waited = time.monotonic() - started
             if not killed:
-                late = waited > self._stop_timeout_s
+                late = waited > patience_s
                 _signal_recorded(self.record_path, signal.SIGKILL if late else signal.SIGTERM)
                 killed = late
-            if waited > 2 * self._stop_timeout_s:
+            if waited > 2 * patience_s:
                 os.close(descriptor)
                 raise ServerError(
                     f"{self.lock_path} is held by a server that does not end: end it by hand"

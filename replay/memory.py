@@ -205,6 +205,7 @@ class MemoryReader:
 
     def rebuild(self) -> Iterator[Entry]:
         """See TrajectoryReader."""
+        self._check_lineage()
         state = self.state
         parts = [
             rebuild_shard(

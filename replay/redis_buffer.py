@@ -197,12 +197,13 @@ class RedisWriter:
         return True
 
     def _read_write_replies(self, link: Link) -> bool:
-        for _ in range(self._num_in_batch):
-            link.read()  # QUEUED, or an error that makes EXEC fail
+        # QUEUED for each entry, or the error for which EXEC is then discarded without a reason.
+        queued = [link.read() for _ in range(self._num_in_batch)]
         executed = link.read()
         following = _Stage.IDLE if self._config.accept_volatile else _Stage.CONFIRMING
         if isinstance(executed, ReplyError):
-            return self._refused(executed, following)
+            reasons = (reply for reply in queued if isinstance(reply, ReplyError))
+            return self._refused(next(reasons, executed), following)
         self._num_written += self._num_in_batch
         self._enter(following)
         if following is _Stage.IDLE:

@@ -79,7 +79,8 @@ class RedisReader:
 
     def rebuild(self) -> Iterator[Entry]:
         """See TrajectoryReader. Raises StoreUnreachable when the server stays away."""
-        self._request([])  # the first connection compares lineage and ends
+        self.close()  # connecting compares lineage and ends with the state that holds now
+        self._request([])
         state = self.state
         parts = [
             rebuild_shard(state, shard, self._range(shard), state.window_entries.get(shard, 0))

@@ -289,13 +289,17 @@ class SegmentReader:
     def __init__(self, store: SegmentStore, state: ReaderState | None = None) -> None:
         self._store = store
         self.state = state or ReaderState()
-        known, self.state.lineage = self.state.lineage, store.lineage
+        self._ahead: Iterator[Entry] = iter(())
+        self._check_lineage()
+
+    def _check_lineage(self) -> None:
+        self._ahead = iter(())
+        known, self.state.lineage = self.state.lineage, self._store.lineage
         cursor = self.state.cursors.get(SHARD, START)
-        if (known and known != store.lineage) or _number(store.end) < _number(cursor):
+        if (known and known != self._store.lineage) or _number(self._store.end) < _number(cursor):
             self.state.cursors[SHARD] = START
             if SHARD in self.state.window_edge:
                 self.state.window_edge[SHARD] = START
-        self._ahead: Iterator[Entry] = iter(())
 
     def read(self, max_entries: int, timeout_s: float) -> list[Entry]:
         """See TrajectoryReader; never waits, since the writer is in the same process."""
@@ -313,6 +317,7 @@ class SegmentReader:
 
     def rebuild(self) -> Iterator[Entry]:
         """See TrajectoryReader."""
+        self._check_lineage()
         edge = self.state.window_edge.get(SHARD)
         if edge is None:
             return
