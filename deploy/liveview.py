@@ -55,7 +55,7 @@ class LiveView:
             picture = draw(status, gate_bounds(self._config.gate), size.width, size.height - 1)
             self._live.update(picture, refresh=True)
             return
-        event = (status.state, status.message, status.champion, len(status.alerts))
+        event = _events(status)
         if event == self._plain_event and status.updated_at < self._plain_at + PLAIN_EVERY_S:
             return
         self._plain_at, self._plain_event = status.updated_at, event
@@ -66,6 +66,13 @@ class LiveView:
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+
+def _events(status: RunStatus) -> tuple[object, ...]:
+    """Return what is worth a line at once when it changes."""
+    gates = (status.num_promoted, status.num_rejected, status.num_undecided)
+    restarts = (status.worker_restarts, status.server_restarts)
+    return status.state, status.champion, gates, restarts, tuple(status.alerts)
 
 
 def print_status(status: RunStatus, gate: GateConfig, console: Console | None = None) -> None:

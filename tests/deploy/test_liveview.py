@@ -142,7 +142,9 @@ def test_without_a_terminal_there_are_plain_lines_for_events_and_now_and_then() 
     status = running_status()
     for second in range(25):
         status.updated_at = 1192.0 + second
+        status.message = f"version {second} at step 100"  # a version is no event
         if second == 13:
+            status.num_rejected += 1
             status.message = "version 12 rejected"
         view.update(status)
     view.close()
