@@ -35,6 +35,7 @@ _MAX_SOCKET_PATH = 90
 """The kernel's limit is 108 bytes with its end (104 on macOS); some room for other spellings."""
 _SOCKET_PREFIX = "cardleague-"
 _POLL_S = 0.02
+_MAX_LOG_BYTES = 16 << 20
 _ORPHAN_S = 30.0
 """An orphan is given so long to end by itself before it is killed."""
 
@@ -124,6 +125,8 @@ class EmbeddedServer:
         Raises:
             ServerError: no binary, a lock that nobody lets go of, or a server that ends at once.
         """
+        if self._process is not None:
+            raise ServerError(f"a server was started in {self.directory} already: stop it first")
         if threading.current_thread() is not threading.main_thread():
             raise ServerError("start the bundled server from the main thread")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -138,6 +141,7 @@ class EmbeddedServer:
         deadline = time.monotonic() + timeout_s
         while not self._answers():
             if self._process is None or self._process.poll() is not None:
+                self.stop()
                 raise ServerError(f"the bundled server ended at once: {self._log_tail()}")
             if time.monotonic() > deadline:
                 self.stop()
@@ -190,6 +194,8 @@ class EmbeddedServer:
         launcher = launch_server.__file__
         command = [sys.executable, "-I", "-S", launcher, str(binary), str(self.record_path)]
         command += [str(os.getpid()), str(self._socket)]
+        if self.log_path.exists() and self.log_path.stat().st_size > _MAX_LOG_BYTES:
+            self.log_path.replace(self.log_path.with_suffix(".log.1"))
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
                 command,

@@ -23,8 +23,6 @@ from engine import rules
 from engine.game import GameSpec
 from replay.trajectory import EXAMPLE, POLICY, VALUE, Trajectory, TrajectoryError
 
-NO_NEXT = -1
-"""``next_own`` of a seat's last stored position in its game."""
 LAST_HAND = -1
 """``equity_row`` in the last hand of a game: its target is the outcome."""
 
@@ -127,7 +125,6 @@ class Window:
         self._outcome = np.zeros((num_slots, self._num_sides), np.float32)
         self._shaped = np.zeros(num_slots, np.float32)
         self._equity_row = np.zeros(num_slots, np.int32)
-        self._next_own = np.zeros(num_slots, np.int64)
         self._facts = None if facts_dtype is None else np.zeros(num_slots, facts_dtype)
         self._slot_head, self._visit_head = 0, 0
         self._slots_used, self._visits_used = 0, 0
@@ -155,8 +152,7 @@ class Window:
     def nbytes(self) -> int:
         """Bytes of the preallocated arrays."""
         arrays = [self._views, self._examples, self._visits, self._visit_start, self._outcome]
-        arrays += [self._shaped, self._equity_row, self._next_own]
-        arrays += [self._eligible.slots, self._values.slots]
+        arrays += [self._shaped, self._equity_row, self._eligible.slots, self._values.slots]
         facts = 0 if self._facts is None else self._facts.nbytes
         return facts + sum(array.nbytes for array in arrays)
 
@@ -292,11 +288,6 @@ class Window:
         self._outcome[slots] = outcome[column]
         self._shaped[slots] = (shaped - others)[side]
         self._equity_row[slots] = _equity_rows(header.hand_ends, examples["hand"], side)
-        following = np.full(len(slots), NO_NEXT, np.int64)
-        for seat in range(len(self._side_of_seat)):
-            own = np.flatnonzero(examples["seat"] == seat)
-            following[own[:-1]] = slots[own[1:]]
-        self._next_own[slots] = following
 
     # --- sampling ---------------------------------------------------------------------------------
 
@@ -329,10 +320,6 @@ class Window:
             equity_row=self._equity_row[indices],
             facts=None if self._facts is None else self._facts[indices],
         )
-
-    def next_own(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots of the same seats' next stored positions in their games, or NO_NEXT."""
-        return self._next_own[indices]
 
     def all_eligible(self) -> NDArray[np.int64]:
         """Return the slots of all eligible positions, oldest first."""

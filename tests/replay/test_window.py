@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from replay.buffer import Entry, ReaderState
 from replay.split import SplitWindow, held_out_capacity, is_held_out
 from replay.trajectory import EXAMPLE, POLICY, Trajectory, TrajectoryError
-from replay.window import LAST_HAND, NO_NEXT, Batch, Window
+from replay.window import LAST_HAND, Batch, Window
 from tests.replay.games import kuhn, make_trajectory
 
 games = st.lists(
@@ -64,10 +64,6 @@ def naive_examples(held: list[Trajectory], with_policy: bool) -> list[tuple[Any,
             side = int(example["seat"])
             hand = int(example["hand"])
             row = header.hand_ends[hand][side] if hand < len(header.hand_ends) else LAST_HAND
-            later = [
-                j for j in range(i + 1, len(game.examples)) if game.examples[j]["seat"] == side
-            ]
-            following = game.examples[later[0]].tobytes() if later else None
             rows.append(
                 (
                     example.tobytes(),
@@ -76,7 +72,6 @@ def naive_examples(held: list[Trajectory], with_policy: bool) -> list[tuple[Any,
                     header.returns[side],
                     totals[side] - totals[1 - side],
                     row,
-                    following,
                 )
             )
     return rows
@@ -84,8 +79,6 @@ def naive_examples(held: list[Trajectory], with_policy: bool) -> list[tuple[Any,
 
 def rows_of(window: Window, slots: np.ndarray[Any, Any]) -> list[tuple[Any, ...]]:
     batch = window.gather(slots)
-    following = window.next_own(slots)
-    after = window.gather(np.maximum(following, 0)).examples
     return [
         (
             batch.examples[i].tobytes(),
@@ -94,7 +87,6 @@ def rows_of(window: Window, slots: np.ndarray[Any, Any]) -> list[tuple[Any, ...]
             batch.outcome[i, 0],
             batch.shaped[i],
             batch.equity_row[i],
-            None if following[i] == NO_NEXT else after[i].tobytes(),
         )
         for i in range(len(slots))
     ]

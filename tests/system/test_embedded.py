@@ -259,6 +259,13 @@ def test_server_that_cannot_start_says_why(directory: Path) -> None:
     assert find_binary().is_file()
 
 
+def test_second_start_of_the_same_server_is_refused(server: EmbeddedServer) -> None:
+    pid = server.pid
+    with pytest.raises(ServerError, match="already"):
+        server.start()
+    assert servers_on(server.directory) == [pid]
+
+
 def test_start_from_another_thread_is_refused(directory: Path) -> None:
     errors: list[Exception] = []
 
