@@ -345,7 +345,8 @@ def _outcomes(status: RunStatus, count: int) -> list[Text]:
 
 def _workers(status: RunStatus, count: int) -> RenderableType:
     if not status.workers:
-        return _line(("no process has answered yet", "dim"))
+        stopped = status.state == "stopped"
+        return _line(("no process runs" if stopped else "no process has answered yet", "dim"))
     table = Table.grid(padding=(0, 1))
     heads = ("process", "node", "model", "plies/s", "sims/s", "network", "outbox", "memory", "")
     for i in range(len(heads)):

@@ -24,6 +24,7 @@ from rich.table import Table
 from deploy.config import RunConfig
 from engine.game import get_spec
 from engine.search.ismcts import SearchOptions, search_options
+from league.duplicate import block_size
 from league.match import MatchReport, play_match
 from league.match import Progress as Told
 from league.players import (
@@ -93,11 +94,11 @@ def _play(
     spec = get_spec(config.game.name)
     game = spec.make(config.game.rules, config.game.options)
     context = PlayContext(spec, game, options_of(config), batch=SLOTS)
-    first, second = (build_player(player, context) for player in players)
+    load_kernels(players, context)
     return play_match(
         spec,
         game,
-        (first, second),
+        [build_player(player, context) for player in players],
         config.report.num_games,
         config.seed,
         names=names,
@@ -121,6 +122,18 @@ def _version(player: ResolvedPlayer) -> int:
     return player.metadata.version if player.metadata is not None else -1
 
 
+def load_kernels(players: Sequence[ResolvedPlayer], context: PlayContext) -> None:
+    """Play one pair with the shortest searches, so that no game's time holds loading of code."""
+    brief = [
+        player._replace(
+            spec=msgspec.structs.replace(player.spec, simulations=min(2, player.spec.simulations))
+        )
+        for player in players
+    ]
+    seated = [build_player(player, context._replace(batch=2)) for player in brief]
+    play_match(context.spec, context.game, seated, block_size(context.game), 0)
+
+
 # --- matches --------------------------------------------------------------------------------------
 
 
@@ -141,13 +154,13 @@ def match(
     resolved = [resolve(parse_player(text)) for text in players]
     spec, chosen = agree_on_game(resolved, game, rules, options)
     context = PlayContext(spec, chosen, batch=SLOTS)
-    first, second = (build_player(player, context) for player in resolved)
+    load_kernels(resolved, context)
     names = players if players[0] != players[1] else (f"{players[0]} (1)", f"{players[1]} (2)")
     with told(console, f"{names[0]} against {names[1]}") as progress:
         return play_match(
             spec,
             chosen,
-            (first, second),
+            [build_player(player, context) for player in resolved],
             num_games,
             seed,
             names=names,

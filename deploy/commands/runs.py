@@ -13,6 +13,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from deploy import presets
 from deploy.commands import UserError, option
 from deploy.config import RunConfig
+from deploy.status import RunStatus
 
 RUNS = Path("runs")
 """Folder of all runs, in the working directory."""
@@ -107,7 +108,7 @@ def status(
         raise UserError(f"run {str(directory.path)!r} has no status yet: it was never started")
     live = directory.is_live()
     if not live:
-        found.state = "stopped"
+        stand_still(found)
     if json:
         document = {"live": live, **msgspec.to_builtins(found)}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
@@ -118,6 +119,15 @@ def status(
     assert saved is not None
     print_status(found, saved.gate)
     return 0
+
+
+def stand_still(status: RunStatus) -> None:
+    """Turn what a live owner said last into the status of a run that nobody runs, in place."""
+    status.state, status.metrics_url = "stopped", ""
+    status.games_per_s = status.plies_per_s = status.simulations_per_s = 0.0
+    status.examples_per_s = status.updates_per_s = 0.0
+    status.workers = []
+    status.resident_bytes = 0
 
 
 def check_minutes(minutes: float) -> None:

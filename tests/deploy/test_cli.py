@@ -293,6 +293,7 @@ def test_status_tells_live_from_stopped(
     assert cli.main(["status", "mine", "--json"]) == 0
     stopped = json.loads(capsys.readouterr().out)
     assert (stopped["live"], stopped["state"]) == (False, "stopped")
+    assert (stopped["workers"], stopped["plies_per_s"]) == ([], 0.0)
     with directory.lock():
         assert cli.main(["status", "mine", "--json"]) == 0
         live = json.loads(capsys.readouterr().out)
