@@ -70,7 +70,7 @@ class Updater:
                 {"params": plain, "weight_decay": 0.0},
             ],
             lr=config.learning_rate,
-            fused=True,
+            fused=device.torch_device.type in ("cpu", "cuda"),
         )
 
     def update(

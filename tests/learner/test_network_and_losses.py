@@ -133,15 +133,10 @@ def test_every_parameter_gets_a_gradient() -> None:
     observations, candidates, row = ragged(32)
     shares = visit_shares(row, 32)
     targets = torch.linspace(-1, 1, 32)[:, None]
-    parts = losses(
-        *network(observations, candidates, row),
-        shares,
-        row,
-        targets,
-        torch.ones(32),
-        num_policy_rows(row),
-    )
-    (parts.policy + parts.value).backward()
+    logits, values = network(observations, candidates, row)
+    num_policy = num_policy_rows(row)
+    parts = losses(logits, values, shares, row, targets, torch.ones(32), num_policy)
+    torch.autograd.backward(parts.policy + parts.value)
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
         if name == "logit_out.bias":  # a softmax does not see a common shift
@@ -155,7 +150,8 @@ def test_rows_without_candidates_take_no_part_in_the_policy_loss() -> None:
     observations.requires_grad_(True)
     network = build_network(SHAPE, seed=6)
     logits, _ = network(observations, candidates, row)
-    policy_loss(logits, visit_shares(row, 32), row, 32, num_policy_rows(row)).backward()
+    loss = policy_loss(logits, visit_shares(row, 32), row, 32, num_policy_rows(row))
+    torch.autograd.backward(loss)
     assert observations.grad is not None
     num_candidates = torch.bincount(row, minlength=32)
     assert int((num_candidates == 0).sum()) > 0

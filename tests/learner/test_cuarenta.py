@@ -1,0 +1,150 @@
+"""A game of several hands, end to end: equity targets, the table, and its way to the search.
+
+* The table is learned from the training games' own hands and travels in the metadata.
+* Held-out policy and value losses fall; the equity target is easier to predict than the outcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from engine import rules
+from engine.game import get_spec
+from engine.jit import engine_hash
+from engine.rng import make_rng
+from league.models import METADATA_KEY, ModelMetadata
+from learner.config import LearnerConfig, NetworkConfig
+from learner.export import open_session
+from learner.messages import LearnRequest
+from learner.train import Learner
+from replay.codec import encode
+from replay.memory import MemoryReader, MemoryStore, MemoryWriter
+from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory
+
+SPEC = get_spec("cuarenta")
+GAME = SPEC.make("report_a_4p")
+NUM_GAMES = 250
+
+
+def play(seed: int) -> Trajectory:
+    """Play one game by the rule player; its move has most of the visits."""
+    rng = make_rng(seed)
+    state, views = SPEC.new_state(), SPEC.new_states(SPEC.max_plies)
+    legal = np.zeros(SPEC.max_actions, np.int64)
+    examples = np.zeros(SPEC.max_plies, EXAMPLE)
+    visits: list[int] = []
+    hand_ends: list[tuple[int, ...]] = []
+    rules.deal(GAME, state, np.uint64(seed))
+    ply = 0
+    while (seat := int(rules.current_seat(GAME, state))) != rules.TERMINAL:
+        if seat == rules.CHANCE:
+            rows = tuple(int(rules.equity_index(GAME, state, side)) for side in range(2))
+            if rows[0] != rules.NO_HAND_END:
+                hand_ends.append(rows)
+            rules.deal_next(GAME, state)
+            continue
+        rules.view(GAME, state, seat, views[ply])
+        count = int(rules.legal_actions(GAME, views[ply], legal))
+        action = int(rules.rule_action(GAME, views[ply], seat, rng))
+        flags = VALUE | (POLICY if ply % 3 == 0 else 0)
+        examples[ply] = (ply, seat, flags, len(hand_ends), 0, 0, np.nan)
+        if ply % 3 == 0:
+            examples["num_actions"][ply] = count
+            visits += [30 if a == action else 1 for a in legal[:count].tolist()]
+        rules.apply(GAME, state, action)
+        ply += 1
+    header = _header(state, seed, ply, tuple(hand_ends))
+    return Trajectory(header, examples[:ply], views[:ply], np.array(visits, np.uint16))
+
+
+def _header(
+    state: Any, seed: int, num_plies: int, hand_ends: tuple[tuple[int, ...], ...]
+) -> Header:
+    returns, terms = np.zeros(2), np.zeros((2, len(SPEC.reward_terms)))
+    rules.returns(GAME, state, returns)
+    rules.reward_terms(GAME, state, terms)
+    return Header(
+        run_id="run",
+        game=SPEC.name,
+        rules=SPEC.describe(GAME),
+        engine_hash=engine_hash(),
+        seed=seed,
+        matchup="self_play",
+        seat_versions=(0,) * 4,
+        learner_seats=(True,) * 4,
+        num_plies=num_plies,
+        num_simulations=0,
+        num_full_searches=0,
+        returns=tuple(returns.tolist()),
+        reward_terms=tuple(tuple(row) for row in terms.tolist()),
+        statistics=((0.0,) * len(SPEC.statistics),) * 2,
+        hand_ends=hand_ends,
+    )
+
+
+@pytest.fixture(scope="module")
+def games() -> list[Trajectory]:
+    return [play(seed) for seed in range(1, NUM_GAMES + 1)]
+
+
+def test_games_have_hands_whose_rows_mirror_each_other(games: list[Trajectory]) -> None:
+    assert SPEC.equity_prior is not None
+    prior = np.asarray(SPEC.equity_prior(GAME))
+    ends = np.array([row for game in games for row in game.header.hand_ends])
+    assert len(ends) > NUM_GAMES
+    np.testing.assert_allclose(prior[ends[:, 0]] + prior[ends[:, 1]], 1.0, atol=1e-9)
+
+
+def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:
+    store = MemoryStore()
+    writer = MemoryWriter(store, "worker", max_pending=NUM_GAMES)
+    for game in games:
+        writer.append(encode(game))
+    writer.poll(0.0)
+    learner = Learner(
+        config=LearnerConfig(
+            device="cpu",
+            batch_size=128,
+            learning_rate=2e-3,
+            min_window_positions=1000,
+            samples_per_insert=3.0,
+            updates_per_version=50,
+            held_out_every=25,
+        ),
+        network=NetworkConfig(width=64, num_layers=2, candidate_width=32),
+        spec=SPEC,
+        game=GAME,
+        encoder=SPEC.encoder("ranks"),
+        reader=MemoryReader(store),
+        run_id="run",
+        seed=1,
+        epoch=1,
+        snapshot=None,
+    )
+    untrained = learner.step(LearnRequest(epoch=1, next_version=0))
+    first = learner.step(LearnRequest(epoch=1, next_version=1, max_updates=25)).metrics
+    last = learner.step(LearnRequest(epoch=1, next_version=1))
+    for _ in range(2):
+        last = learner.step(LearnRequest(epoch=1, next_version=last.step // 50 + 1))
+    assert last.step >= 100
+    assert last.metrics.held_out_policy_loss < first.held_out_policy_loss
+    assert last.metrics.held_out_value_r2 > 0.15
+    assert last.metrics.held_out_value_r2 > last.metrics.held_out_outcome_r2
+    assert set(last.metrics.reward_shares) == set(SPEC.reward_terms)
+    assert sum(last.metrics.reward_shares.values()) == pytest.approx(1.0)
+    before, after = np.array(_equity(untrained.model)), np.array(_equity(last.model))
+    assert len(before) == len(after) == SPEC.num_equity_states
+    assert SPEC.equity_prior is not None
+    np.testing.assert_allclose(before, np.asarray(SPEC.equity_prior(GAME)))
+    assert np.max(np.abs(after - before)) > 0.01
+
+
+def _equity(model: bytes) -> tuple[float, ...]:
+    text = open_session(model).get_modelmeta().custom_metadata_map[METADATA_KEY]
+    facts = msgspec.json.decode(text, type=ModelMetadata)
+    assert facts.target == "equity"
+    return facts.equity
