@@ -29,6 +29,13 @@ ENGINE_ROOT = Path(__file__).resolve().parent
 # interpreter, numpy error model (a division by zero does not branch to an exception).
 KERNEL_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
+INLINED_OPTIONS: dict[str, Any] = {
+    **KERNEL_OPTIONS,
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
 
 @functools.cache
 def engine_hash() -> str:
@@ -93,9 +100,10 @@ def kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile ``function`` as ``kernel`` does and inline it into every compiled caller.
+    """Compile ``function`` and inline it into every compiled caller; only kernels may call it.
 
-    For helpers that are handed large tuples of arrays: a call would copy and count every one.
+    For helpers that are handed large tuples of arrays: a call would copy and count every one, and
+    the wrappers for callers in Python would cost more to compile than the function.
     """
-    compiled: F = njit(cache=True, forceinline=True, **KERNEL_OPTIONS)(function)
+    compiled: F = njit(cache=True, **INLINED_OPTIONS)(function)
     return compiled
