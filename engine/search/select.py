@@ -95,16 +95,18 @@ def select(game: Any, forest: Any, batch: Any, plan: Any) -> None:
 
 @inlined
 def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
-    """Move one descent through its phases until it has to wait."""
+    """Move one descent through its phases until it has to wait, and write the rows it awaits."""
     descent = forest.descents[t, d]
     going = True
     while going:
         if descent.phase == IDLE:
             going = start(game, forest, t, d)
         elif descent.phase == AT_NODE:
-            going = visit(game, forest, batch, plan, t, d)
+            going = visit(game, forest, plan, t, d)
         else:
-            going = descent.phase == CHOSEN and follow(game, forest, batch, plan, t, d)
+            going = descent.phase == CHOSEN and follow(game, forest, t, d)
+    if descent.phase == AWAITS_POLICY or descent.phase == AWAITS_VALUE:
+        write_rows(game, forest, batch, plan, t, d)
 
 
 @inlined
@@ -123,7 +125,7 @@ def start(game: Any, forest: Any, t: Any, d: Any) -> Any:
 
 
 @inlined
-def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+def visit(game: Any, forest: Any, plan: Any, t: Any, d: Any) -> Any:
     """Choose an action at the descent's node, or end there; False when the descent has to wait."""
     descent = forest.descents[t, d]
     tree = forest.trees[t]
@@ -140,17 +142,14 @@ def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
     num_legal = legal_actions(game, forest.worlds[t, d], forest.legal[t, d])
     descent.num_legal = num_legal
     if not own and seat_mode(game, plan, tree.seat, mover) == BY_POLICY:
-        return visit_by_policy(game, forest, batch, plan, t, d)
+        return visit_by_policy(forest, t, d)
     if not merge_legal(forest, t, d, descent.node, num_legal):
         forest.counters[POOL_FULL] += 1
-        ask_value(game, forest, batch, plan, t, d)
-        return False
+        return await_value(descent, False)
     complete = count_visit(forest, t, d, num_legal)
     if num_legal > 1 and (not complete or (not own and is_scheduled(node.visits))):
         node.pending += 1
-        ask_policy(game, forest, batch, plan, t, d)
-        ask_leaf_value(game, forest, batch, plan, t, d)
-        return False
+        return await_value(descent, True)
     chosen = choose_edge(forest, plan, t, d) if num_legal > 1 else 0
     descent.action = forest.legal[t, d, chosen]
     descent.edge = forest.slots[t, d, chosen]
@@ -159,7 +158,7 @@ def visit(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
 
 
 @inlined
-def visit_by_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+def visit_by_policy(forest: Any, t: Any, d: Any) -> Any:
     """At another seat's node: pass a forced move, value a new node, else ask for the policy."""
     descent = forest.descents[t, d]
     descent.edge = NO_EDGE
@@ -167,17 +166,25 @@ def visit_by_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: An
         descent.action = forest.legal[t, d, 0]
         descent.phase = CHOSEN
         return True
-    if forest.nodes[t, descent.node].num_evaluations == 0:
-        forest.nodes[t, descent.node].num_evaluations = 1
-        ask_value(game, forest, batch, plan, t, d)
-    else:
-        ask_policy(game, forest, batch, plan, t, d)
-        descent.phase = AWAITS_POLICY
+    node = forest.nodes[t, descent.node]
+    if node.num_evaluations == 0:
+        node.num_evaluations = 1
+        return await_value(descent, False)
+    descent.phase = AWAITS_POLICY
+    descent.expands = 0
     return False
 
 
 @inlined
-def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+def await_value(descent: Any, expands: Any) -> Any:
+    """Let the simulation end here with a value, and with priors for the node where it expands."""
+    descent.phase = AWAITS_VALUE
+    descent.expands = 1 if expands else 0
+    return False
+
+
+@inlined
+def follow(game: Any, forest: Any, t: Any, d: Any) -> Any:
     """Play the chosen action and stand at the next node; False when the descent awaits a value."""
     descent = forest.descents[t, d]
     parent, edge = np.int64(descent.node), np.int64(descent.edge)
@@ -190,8 +197,8 @@ def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any
             forest.edges[t, edge].value_sum -= VIRTUAL_LOSS
     key = play(game, forest, t, d)
     mover = current_seat(game, forest.worlds[t, d])
+    descent.node = NO_NODE
     if mover == TERMINAL or (mover == CHANCE and between_hands(game, forest, t, d)):
-        descent.node = NO_NODE
         if mover == TERMINAL:
             returns(game, forest.worlds[t, d], forest.values[t, d])
         else:
@@ -199,14 +206,11 @@ def follow(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any
         back_up(forest, t, d)
         return True
     if mover == CHANCE:
-        descent.node = NO_NODE
-        ask_value(game, forest, batch, plan, t, d)
-        return False
+        return await_value(descent, False)
     descent.node = find_child(forest, t, parent, edge, key)
     if descent.node == NO_NODE:
         forest.counters[POOL_FULL] += 1
-        ask_value(game, forest, batch, plan, t, d)
-        return False
+        return await_value(descent, False)
     descent.phase = AT_NODE
     return True
 
@@ -264,7 +268,29 @@ def is_scheduled(visits: Any) -> Any:
 
 
 @inlined
-def new_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -> Any:
+def write_rows(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """Write what the descent awaits: a row of the seat to move with its candidates, and one of the
+    root seat where that is whose value is wanted; a single row where one serves for both.
+    """
+    descent = forest.descents[t, d]
+    mover = current_seat(game, forest.worlds[t, d])
+    seat = mover
+    if mover == CHANCE or plan.leaf_value == OF_ROOT_SEAT:
+        seat = forest.trees[t].seat
+    with_policy = descent.phase == AWAITS_POLICY or descent.expands == 1
+    with_value = descent.phase == AWAITS_VALUE and not (with_policy and seat == mover)
+    descent.value_seat = seat
+    descent.policy_row = NO_ROW
+    if with_policy:
+        descent.policy_row = write_row(game, forest, batch, plan, (t, d), mover)
+        add_candidates(game, forest, batch, plan, t, d)
+        descent.value_row = descent.policy_row
+    if with_value:
+        descent.value_row = write_row(game, forest, batch, plan, (t, d), seat)
+
+
+@inlined
+def write_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -> Any:
     """Write a row with ``seat``'s view of the world of descent ``at = (t, d)``; return its index.
 
     The view is left in ``forest.scratch[0]``; the row has no candidates yet.
@@ -283,47 +309,17 @@ def new_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any) -
 
 
 @inlined
-def ask_policy(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
-    """Ask for the policy (and the value) of the seat to move, from its view of this world."""
+def add_candidates(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
+    """Give the newest row the legal actions of the descent as candidates."""
     descent = forest.descents[t, d]
-    mover = current_seat(game, forest.worlds[t, d])
-    row = new_row(game, forest, batch, plan, (t, d), mover)
     first = forest.counters[NUM_CANDIDATES]
     last = first + descent.num_legal
     actions = forest.legal[t, d]
     out = batch.candidates[first:last]
     describe_actions(game, forest.scratch[0], plan.encoder, actions, descent.num_legal, out)
-    batch.candidate_row[first:last] = row
+    batch.candidate_row[first:last] = descent.policy_row
     forest.counters[NUM_CANDIDATES] = last
-    batch.offsets[row + 1] = last
-    descent.policy_row = row
-    descent.value_row = row
-    descent.value_seat = mover
-
-
-@inlined
-def ask_leaf_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
-    """End the simulation with the value of the policy row, or of one from the root seat's view."""
-    descent = forest.descents[t, d]
-    seat = forest.trees[t].seat
-    if plan.leaf_value == OF_ROOT_SEAT and descent.value_seat != seat:
-        descent.value_row = new_row(game, forest, batch, plan, (t, d), seat)
-        descent.value_seat = seat
-    descent.phase = AWAITS_VALUE
-
-
-@inlined
-def ask_value(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
-    """End the simulation with a value alone: nothing is expanded. Also before a deal."""
-    descent = forest.descents[t, d]
-    seat = forest.trees[t].seat
-    mover = current_seat(game, forest.worlds[t, d])
-    if mover != CHANCE and plan.leaf_value == OF_MOVER:
-        seat = mover
-    descent.policy_row = NO_ROW
-    descent.value_row = new_row(game, forest, batch, plan, (t, d), seat)
-    descent.value_seat = seat
-    descent.phase = AWAITS_VALUE
+    batch.offsets[descent.policy_row + 1] = last
 
 
 @inlined

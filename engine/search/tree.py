@@ -115,7 +115,7 @@ DESCENT = np.dtype(
             ("num_legal", np.int32),
             ("policy_row", np.int32),  # row whose logits are awaited, or NO_ROW
             ("value_row", np.int32),  # row whose value is awaited, or NO_ROW
-            ("reserved", np.int32),
+            ("expands", np.int32),  # 1: the awaited evaluation adds priors to the node
         ],
     )
 )
