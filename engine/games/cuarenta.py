@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from engine.bits import popcount
 from engine.game import Encoder, GameSpec, register
+from engine.games.cuarenta_deal import deal_five, start, start_hand
 from engine.games.cuarenta_encoder import (
     ACTION_SIZE,
     OBSERVATION_SIZE,
@@ -30,12 +31,9 @@ from engine.games.cuarenta_rules import (
     action_base,
     action_rank,
     count_of_rank,
-    deal_five,
     is_caida,
     is_paid_limpia,
     play,
-    start,
-    start_hand,
     taken_cards,
     write_actions,
 )

@@ -104,11 +104,11 @@ class _Deck:
         raise ValueError(f"rank {rank_name!r}: more than {NUM_SUITS} cards of it")
 
     def take_any(self, count: int) -> np.uint64:
-        # Every third card, so that what is filled in is not all of one rank.
-        mask = 0
-        for _ in range(count):
-            mask |= 1 << self.left.pop(len(self.left) * 2 // 3)
-        return np.uint64(mask)
+        # Suit by suit, so that what is filled in is spread over the ranks.
+        by_suit = sorted(self.left, key=lambda card: (card % NUM_SUITS, card))
+        chosen = by_suit[len(by_suit) - count :]
+        self.left = [card for card in self.left if card not in chosen]
+        return _mask(chosen)
 
 
 def _mask(cards: Iterable[int]) -> np.uint64:

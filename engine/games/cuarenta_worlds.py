@@ -18,8 +18,8 @@ import numpy as np
 
 from engine.bits import U0, bit, fill_cards
 from engine.games.cuarenta_counting import count_hands
+from engine.games.cuarenta_deal import has_four, threes
 from engine.games.cuarenta_encoder import cards_in_hand, unseen_cards
-from engine.games.cuarenta_rules import has_four, threes
 from engine.games.cuarenta_state import (
     MAX_SEATS,
     NIBBLE,

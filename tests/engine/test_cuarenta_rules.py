@@ -21,12 +21,11 @@ import pytest
 from engine import rules
 from engine.bits import popcount
 from engine.game import get_spec
+from engine.games.cuarenta_deal import has_four, threes
 from engine.games.cuarenta_rules import (
     action_rank,
     count_points,
-    has_four,
     taken_cards,
-    threes,
     write_actions,
 )
 from engine.games.cuarenta_state import BASE_SHIFT, PLACE, RANK_SHIFT
