@@ -264,8 +264,8 @@ def test_sampling_from_nothing_is_an_error() -> None:
 # --- held-out games -------------------------------------------------------------------------------
 
 
-def new_split(capacity: int = 60, share: float = 0.3) -> SplitWindow:
-    return SplitWindow(*kuhn(), capacity, held_out_share=share, held_out_positions=20)
+def new_split(share: float = 0.3, held_out_positions: int = 20) -> SplitWindow:
+    return SplitWindow(*kuhn(), 60, held_out_share=share, held_out_positions=held_out_positions)
 
 
 def entry(number: int, producer: str = "w") -> Entry:
@@ -292,8 +292,9 @@ def test_games_go_to_one_window_whole() -> None:
         assert {is_held_out("w", sequence, 0.3) for sequence in held} == {expected}
 
 
-def test_description_covers_both_windows() -> None:
-    split = new_split()
+@pytest.mark.parametrize(("held_out_positions", "older"), [(10, "training"), (60, "held_out")])
+def test_description_covers_both_windows(held_out_positions: int, older: str) -> None:
+    split = new_split(held_out_positions=held_out_positions)
     for number in range(1, 200):
         split.add(entry(number), make_trajectory(number))
     state = ReaderState()
@@ -305,7 +306,8 @@ def test_description_covers_both_windows() -> None:
     assert state.window_entries == {"0": 200 - oldest}
     assert state.floors == {"w": oldest}
     assert split.training.num_eligible <= 60
-    assert split.held_out.num_eligible <= 20
+    assert split.held_out.num_eligible <= held_out_positions
+    assert oldest == getattr(split, older).games[0].sequence
 
 
 def test_held_out_window_lasts_as_long_as_the_training_window() -> None:

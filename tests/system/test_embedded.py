@@ -327,8 +327,13 @@ def test_twenty_killed_parents_never_leave_two_servers_on_one_file(directory: Pa
             assert parent.stdout.readline() == "starting\n"
             if number % 4 == 0:
                 assert parent.stdout.readline() == "confirmed\n"
+                # Too busy to die: the next parent finds it alive, whatever signals it was sent.
+                (slow,) = servers_on(directory)
+                os.kill(slow, signal.SIGSTOP)
             else:
-                threading.Event().wait(rng.uniform(0.0, 0.3))
+                threading.Event().wait(rng.uniform(0.0, 0.3) + 0.3 * (number % 4 == 1))
+            if number % 4 == 1:
+                os.kill(slow, signal.SIGCONT)
             parent.kill()
             parent.wait()
             confirmed += [str(number)] * (number % 4 == 0 or "confirmed" in parent.stdout.read())

@@ -25,6 +25,7 @@ from replay.buffer import OutboxFull, ReaderState, TrajectoryReader
 from replay.codec import encode
 from replay.config import ReplayConfig
 from replay.embedded import EmbeddedServer
+from replay.marks import cursor_key
 from replay.redis_admin import (
     LeaseHeld,
     check_server,
@@ -34,7 +35,7 @@ from replay.redis_admin import (
     trim,
 )
 from replay.redis_buffer import RedisWriter
-from replay.redis_keys import RunKeys
+from replay.redis_keys import PAYLOAD, PRODUCER, SEQUENCE, RunKeys
 from replay.redis_link import (
     StoreRefused,
     StoreUnreachable,
@@ -396,8 +397,15 @@ def test_old_backup_is_read_from_the_start_and_repeats_are_dropped(own_ends: End
     shutil.rmtree(data)
     shutil.copytree(server.directory / "backup", data)
     server.start()
+    # A clock that was set back gives new entries ids below the cursor: they must not be missed.
+    with connect(server.url) as client:
+        end = call(client, "XREVRANGE", RUN.stream("0"), "+", "-", "COUNT", 1)[0][0].decode()
+        low = f"{cursor_key(end)[0]}-{cursor_key(end)[1] + 1}"
+        assert cursor_key(low) < cursor_key(saved.cursors["0"])
+        fields = (PRODUCER, b"other", SEQUENCE, 1, PAYLOAD, b"payload 100")
+        call(client, "XADD", RUN.stream("0"), low, *fields)
     resumed = own_ends.reader(saved)
-    assert resumed.read(100, 0.0) == []
+    assert read_all(resumed) == [100]
     write(writer, 10, 11)
     assert read_all(resumed) == [10, 11]
     assert resumed.state.lineage == reader.state.lineage
