@@ -125,6 +125,9 @@ def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
     Raises:
         ValueError: cards that no position of a game can show.
     """
+    for key in ("hand", "table"):
+        if key not in document:
+            raise ValueError(f"position without {key!r}: it needs 'hand' and 'table'")
     hand, table = list(document["hand"]), list(document["table"])
     if not 1 <= len(hand) <= CARDS_PER_DEAL:
         raise ValueError(f"hand of {len(hand)} cards: allowed are 1 to {CARDS_PER_DEAL}")
@@ -150,13 +153,21 @@ def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
         state.hands[seat] = deck.take_any(len(hand) - 1)
     state.stock = _mask(deck.left)
     _fill_played(game, state, len(hand))
-    state.scores[0] = document.get("score", 0)
-    state.scores[1] = document.get("other_score", 0)
+    for side, key in enumerate(("score", "other_score")):
+        state.scores[side] = _score(game, key, document.get(key, 0))
     state.plies_in_hand = plies
     state.winner = state.last_capturer = NOBODY
     state.ref = NO_CARD if placed is None else on_table[placed]
     state.ref_seat = 0 if placed is None else game.players - 1
     return state
+
+
+def _score(game: Any, key: str, value: Any) -> int:
+    """Return a score of a game that goes on. Raises ValueError."""
+    highest = game.target - 1 if game.end_mid_deal else 1000
+    if not isinstance(value, int) or not 0 <= value <= highest:
+        raise ValueError(f"{key} {value!r}: allowed are 0 to {highest}")
+    return value
 
 
 def _fill_played(game: Any, state: Any, hand_size: int) -> None:

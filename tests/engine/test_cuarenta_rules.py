@@ -392,6 +392,8 @@ def test_the_rule_player_places_cards_and_not_ranks_with_equal_chance() -> None:
         ({"table": ["10"], "hand": ["A"], "score": 0}, "rank '10'"),
         ({"table": ["A"] * 5, "hand": ["2"], "score": 0}, "more than 4"),
         ({"table": ["A"], "hand": ["2"], "just_placed_index": 1}, "just_placed_index 1"),
+        ({"table": ["A"], "hand": ["2"], "score": 40}, "score 40: allowed are 0 to 39"),
+        ({"piles": [20, 20]}, "position without 'hand'"),
     ],
 )
 def test_a_position_that_cannot_be_is_refused(document: dict[str, Any], message: str) -> None:
