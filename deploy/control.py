@@ -16,6 +16,8 @@ NOW = "now"
 SERVER_RESTARTED = "server-restarted"
 """The bundled server was started again on the same address."""
 
+EXIT_ORPHANED = 5
+"""Exit code of an owner whose supervisor has died."""
 EXIT_REFUSED = 3
 """Exit code of an owner that a restart would not help (wrong configuration, damaged run)."""
 
@@ -23,16 +25,17 @@ EXIT_REFUSED = 3
 class Control:
     """The owner's end. Fields are set by a thread of its own; the owner reads them in its loop."""
 
-    def __init__(self, descriptor: int, on_orphaned: Callable[[], None]) -> None:
+    def __init__(self, descriptor: int, on_orphaned: Callable[[], None] | None = None) -> None:
         """Listen on ``descriptor``; -1 listens to nobody (a run without a supervisor).
 
-        ``on_orphaned`` is called in the listening thread once the supervisor is gone.
+        Once the supervisor is gone, ``on_orphaned`` is called in the listening thread and the
+        process ends: the manifest is the truth, and the server is about to end as well.
         """
         self.stopping = threading.Event()
         self.skip_drain = threading.Event()
         self.num_server_restarts = 0
         self._descriptor = descriptor
-        self._on_orphaned = on_orphaned
+        self.on_orphaned = on_orphaned
         self._ended = False
         if descriptor >= 0:
             threading.Thread(target=self._listen, name="control", daemon=True).start()
@@ -43,11 +46,23 @@ class Control:
             data = os.read(self._descriptor, 4096)
             if not data:
                 if not self._ended:
-                    self._on_orphaned()
+                    self._end_orphaned()
                 return
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 self.take(line.decode())
+
+    def _end_orphaned(self) -> None:
+        try:
+            if self.on_orphaned is not None:
+                self.on_orphaned()
+        finally:
+            os._exit(EXIT_ORPHANED)
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether there is a supervisor."""
+        return self._descriptor >= 0
 
     def take(self, line: str) -> None:
         """Obey one line. Raises ValueError for an unknown one."""

@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--limit-elapsed-s", type=float, default=0.0)
     parsed = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    control = Control(parsed.control_fd, on_orphaned=lambda: os._exit(1))
+    control = Control(parsed.control_fd)
     directory = RunDirectory(parsed.run_directory)
     try:
         runtime = LocalRuntime(directory, directory.load())

@@ -44,6 +44,8 @@ class Tracker:
         self._growth = {name: Growth() for name in ("games", "examples")}
         self.log: list[str] = []
         """Events in words since they were last taken, oldest first."""
+        self.stream_full = ""
+        """Why the streams' size makes workers pause; empty while it does not."""
         self.root_pid = os.getpid()
         """Memory is that of this process and its descendants."""
         self.status = self._initial_status()
@@ -78,6 +80,15 @@ class Tracker:
         if self._running_since is None:
             self._running_since = self._clock()
             self.status.started_at = time.time()
+
+    @property
+    def clock_runs(self) -> bool:
+        """Whether training has begun."""
+        return self._running_since is not None
+
+    def located(self, role: str, slot: int, node: str) -> None:
+        """An actor runs on ``node``."""
+        self._workers[role, slot].node = node
 
     def stop_clock(self) -> None:
         """Training ends: ``elapsed_s`` stands still."""
@@ -211,6 +222,8 @@ class Tracker:
             alerts.append(
                 f"disk below {config.replay.min_free_disk_gb:g} GB free: workers are paused"
             )
+        if self.stream_full:
+            alerts.append(self.stream_full)
         if status.metrics.policy_lag > config.learner.max_lag:
             alerts.append(f"policy lag {status.metrics.policy_lag:.0f} versions")
         if status.metrics.held_out_scale > 3.0:

@@ -30,7 +30,6 @@ def act(arguments: argparse.Namespace) -> int:
 
     def orphaned() -> None:
         record(folder, f"orphaned {os.getpid()}")
-        os._exit(1)
 
     control = Control(arguments.control_fd, orphaned)
     record(folder, f"owner {os.getpid()} limit {arguments.limit_elapsed_s}")

@@ -1,0 +1,169 @@
+"""The actors of a run over Ray: started, called one short call at a time, replaced.
+
+Room: deploy. Knows Ray and no decisions: what is asked and what replies mean is the owner's.
+
+No long-running method: Ray restarts an actor by its constructor alone, and the reference to a
+``run()`` would be lost with it. So every actor has exactly one short call in flight.
+
+ray is imported inside the functions: it reads how to authenticate when it is loaded, and
+deploy.ray_session has to decide that first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+START_LIMIT_S = 300.0
+"""A constructor may compile, load torch and rebuild a window."""
+MAX_FAILED_STARTS = 5
+"""Starts of one actor that never answered a step, one after another, before the owner gives up."""
+_MAX_DELAY_S = 20.0
+_QUICK_S = 0.1
+_PAUSE_S = 0.2
+"""An actor that answers at once has nothing to do: it is not asked again for so long."""
+
+
+class CrewError(RuntimeError):
+    """An actor that cannot be started; says what it said."""
+
+
+@dataclass
+class Member:
+    """One actor and its call in flight."""
+
+    role: str
+    slot: int
+    epoch: int = -1
+    handle: Any = None
+    reference: Any = None
+    method: str = ""
+    sent_at: float = 0.0
+    due_at: float = 0.0
+    """Not called, or not started, before this time."""
+    failed_starts: int = 0
+    is_ready: bool = False
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it may be called now."""
+        return (
+            self.handle is not None and self.reference is None and time.monotonic() >= self.due_at
+        )
+
+
+Start = Callable[[Member], tuple[Any, int]]
+"""``member -> (handle, epoch)``: starts the actor."""
+Lost = Callable[[Member, str], None]
+
+
+class Crew:
+    """All actors. ``start`` makes one; ``lost`` hears of every one that is gone."""
+
+    def __init__(
+        self, roles: list[tuple[str, int]], start: Start, lost: Lost, step_limit_s: float
+    ) -> None:
+        self.members = [Member(role, slot) for role, slot in roles]
+        self._start = start
+        self._lost = lost
+        self._step_limit_s = step_limit_s
+
+    def start_missing(self) -> None:
+        """Start every actor that is not there and due. Its first call is ``ready``."""
+        for member in self.members:
+            if member.handle is None and time.monotonic() >= member.due_at:
+                member.is_ready = False
+                member.handle, member.epoch = self._start(member)
+                self.call(member, "ready")
+
+    def call(self, member: Member, method: str, *arguments: Any) -> None:
+        """Send one call; the member must be idle."""
+        member.method = method
+        member.sent_at = time.monotonic()
+        member.reference = getattr(member.handle, method).remote(*arguments)
+
+    def wait(self, timeout_s: float) -> list[tuple[Member, str, Any]]:
+        """Return the calls that were answered by now as (member, method, reply).
+
+        Waits up to ``timeout_s`` for the first one. Actors that failed or did not answer in time
+        are ended, and told to ``lost``.
+        """
+        import ray
+
+        by_reference = {m.reference: m for m in self.members if m.reference is not None}
+        answered: list[tuple[Member, str, Any]] = []
+        if by_reference:
+            references = list(by_reference)
+            done, _ = ray.wait(references, num_returns=1, timeout=timeout_s)
+            if done and len(references) > 1:
+                done, _ = ray.wait(references, num_returns=len(references), timeout=0)
+            for reference in done:
+                self._collect(by_reference[reference], answered)
+        else:
+            time.sleep(timeout_s)
+        self._check_limits()
+        return answered
+
+    def _collect(self, member: Member, answered: list[tuple[Member, str, Any]]) -> None:
+        import ray
+        from ray.exceptions import GetTimeoutError, RayError
+
+        reference, member.reference = member.reference, None
+        try:
+            reply = ray.get(reference, timeout=10)
+        except (RayError, GetTimeoutError) as error:
+            self.replace(member, _in_words(error))
+            return
+        now = time.monotonic()
+        if member.method == "ready":
+            member.is_ready = True
+        elif member.method == "step":
+            member.failed_starts = 0
+            if now - member.sent_at < _QUICK_S:
+                member.due_at = now + _PAUSE_S
+        answered.append((member, member.method, reply))
+
+    def _check_limits(self) -> None:
+        now = time.monotonic()
+        for member in self.members:
+            if member.reference is not None:
+                limit_s = START_LIMIT_S if member.method == "ready" else self._step_limit_s
+                if now - member.sent_at > limit_s:
+                    self.replace(member, f"no reply to {member.method} for {limit_s:g} s")
+
+    def replace(self, member: Member, reason: str) -> None:
+        """End an actor; ``start_missing`` makes the next one, at once or, if starts fail, later.
+
+        Raises CrewError when its starts have failed too often.
+        """
+        self._kill(member)
+        member.is_ready = False
+        member.failed_starts += 1
+        if member.failed_starts > 1:
+            member.due_at = time.monotonic() + min(_MAX_DELAY_S, 2.0 ** (member.failed_starts - 2))
+        self._lost(member, reason)
+        if member.failed_starts >= MAX_FAILED_STARTS:
+            raise CrewError(
+                f"{member.role} {member.slot} failed {member.failed_starts} times: {reason}"
+            )
+
+    def end(self) -> None:
+        """End all actors."""
+        for member in self.members:
+            self._kill(member)
+
+    def _kill(self, member: Member) -> None:
+        import ray
+
+        if member.handle is not None:
+            ray.kill(member.handle, no_restart=True)
+        member.handle = member.reference = None
+
+
+def _in_words(error: Exception) -> str:
+    """Return the last lines of what Ray says: the remote exception is at the end."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    return f"{type(error).__name__}: {' | '.join(lines[-3:])}" if lines else type(error).__name__

@@ -1,0 +1,143 @@
+"""The Ray of a run: started on this machine, or an existing cluster; ended without leftovers.
+
+Room: deploy. The one place beside deploy.cluster that imports ray, inside the functions.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+from deploy.config import RunConfig
+from deploy.processes import ProcessBook, descendants, end
+from deploy.rundir import RunDirectory
+
+AUTH_MODE = "RAY_AUTH_MODE"
+TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
+TOKEN = "RAY_AUTH_TOKEN"
+_LONGEST_FOLDER = 30
+"""Ray adds about 70 characters for its sockets; the kernel takes 107 in all."""
+
+
+class RaySessionError(ValueError):
+    """A cluster that is not used like this; says what to change."""
+
+
+def set_authentication(
+    config: RunConfig, directory: RunDirectory, environment: MutableMapping[str, str]
+) -> None:
+    """Set Ray's token in ``environment``, in place, before ray is imported.
+
+    A local Ray gets a token of its own, in a file of mode 0600: its ports are open to everybody who
+    reaches this machine. Raises RaySessionError for an existing cluster without a token, unless
+    ``runtime.allow_open_ray``.
+    """
+    if not config.runtime.ray_address:
+        path = directory.token_path
+        if not path.exists():
+            directory.files.write_secret(path, secrets.token_hex(32).encode())
+        environment.pop(TOKEN, None)
+        environment[AUTH_MODE] = "token"
+        environment[TOKEN_PATH] = str(path.resolve())
+        return
+    if environment.get(TOKEN) or environment.get(TOKEN_PATH):
+        environment[AUTH_MODE] = "token"
+    elif config.runtime.allow_open_ray:
+        environment[AUTH_MODE] = "disabled"
+    else:
+        raise RaySessionError(
+            f"runtime.ray_address = {config.runtime.ray_address!r} without a token: set "
+            f"{TOKEN_PATH} to the cluster's token file, or accept an open cluster with "
+            "--allow-open-ray"
+        )
+
+
+def session_folder(run_id: str) -> Path:
+    """Return the run's own folder for Ray's sockets and logs: short, the same at every start."""
+    name = f"cl-{run_id}"
+    folder = Path(tempfile.gettempdir()) / name
+    return folder if len(str(folder)) <= _LONGEST_FOLDER else Path("/tmp") / name
+
+
+class RaySession:
+    """A connection to Ray; a context manager on the main thread.
+
+    Ray ties the life of its local processes to the thread that calls ``ray.init``.
+    """
+
+    def __init__(self, config: RunConfig, directory: RunDirectory, run_id: str) -> None:
+        self._config = config
+        self._run_id = run_id
+        self._folder = session_folder(run_id)
+        self._book = ProcessBook(directory.processes_path("ray"), directory.files)
+        self.is_local = not config.runtime.ray_address
+        if "ray" in sys.modules:
+            raise RuntimeError("ray was loaded before it was told how to authenticate")
+        set_authentication(config, directory, os.environ)
+        # No reports to anybody; no metrics agent; no idle workers that nobody asked for.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112 - Ray reads it so
+        os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112
+
+    def __enter__(self) -> RaySession:
+        import ray
+
+        arguments: dict[str, Any] = {
+            "namespace": f"cardleague-{self._run_id}",
+            "log_to_driver": False,
+            "logging_level": "WARNING",
+        }
+        if self.is_local:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            arguments |= {
+                "num_cpus": self._config.runtime.num_cpus or None,
+                "object_store_memory": self._config.runtime.object_store_mb << 20,
+                "include_dashboard": False,
+                "_temp_dir": str(self._folder),
+            }
+        else:
+            arguments["address"] = self._config.runtime.ray_address
+        ray.init(**arguments)
+        self.record()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import ray
+
+        started = descendants(os.getpid()) if self.is_local else []
+        ray.shutdown()
+        self._end(started)
+
+    def record(self) -> None:
+        """Note the processes of a local Ray, so that the next start can end what stays behind."""
+        if self.is_local:
+            self._book.write(descendants(os.getpid()))
+
+    def abandon(self) -> None:
+        """End a local Ray at once, from any thread; this process is about to end too."""
+        if self.is_local:
+            self._end(descendants(os.getpid()))
+
+    def _end(self, started: list[Any]) -> None:
+        if self.is_local:
+            end(started, 0.0, gently=False)
+            self._book.write([])
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def num_nodes(self) -> int:
+        """Return the number of living nodes."""
+        import ray
+
+        return sum(1 for node in ray.nodes() if node["Alive"])
+
+    def has_gpu(self) -> bool:
+        """Return whether the cluster has a GPU for the learner."""
+        import ray
+
+        return float(ray.cluster_resources().get("GPU", 0)) >= 1

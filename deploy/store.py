@@ -1,0 +1,98 @@
+"""The owner's side of the run's server: checked once, then lease, trimming and measuring.
+
+Room: deploy. May import: replay (redis_admin, redis_link), league (redis_models).
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+
+from deploy.components import Server, read_password, redis_models
+from deploy.config import RunConfig
+from deploy.rundir import RunDirectory
+from league.models import ModelStore
+from league.stores import ModelsUnreachable
+from replay import redis_admin
+from replay.redis_keys import RunKeys
+from replay.redis_link import StoreError, StoreUnreachable, connect
+
+LOADING_LIMIT_S = 600.0
+"""A server with a long append-only file may load for minutes before it answers."""
+
+AWAY: tuple[type[Exception], ...] = (ModelsUnreachable, StoreUnreachable)
+"""Errors by which store and stream say that they are away for a while."""
+
+
+class RunStore:
+    """The server of one run, as the owner uses it (a TrajectoryStream)."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        config: RunConfig,
+        run_id: str,
+        bundled_url: str,
+        waiting: Callable[[str], bool],
+    ) -> None:
+        """Connect to the bundled server's address, or to ``replay.redis_url`` without one.
+
+        ``waiting`` is told why it takes long and returns False to give up.
+
+        Raises:
+            StoreError: no server, or one that cannot be used; says how to change that.
+        """
+        self.is_bundled = bool(bundled_url)
+        url = bundled_url or config.replay.redis_url
+        self.server = Server(url, run_id, "" if self.is_bundled else read_password())
+        self._config = config
+        self._keys = RunKeys(run_id)
+        self._shards = [str(shard) for shard in range(config.replay.shards)]
+        self._holder = f"{platform.node()}:{directory.path.resolve()}"
+        self._client = self._connect(waiting)
+        self.facts = redis_admin.check_server(
+            self._client, accept_volatile=config.replay.accept_volatile
+        )
+        self.full = ""
+        """Why workers have to pause for the streams' size; empty while they need not."""
+
+    def _connect(self, waiting: Callable[[str], bool]) -> object:
+        deadline = time.monotonic() + LOADING_LIMIT_S
+        while True:
+            try:
+                return connect(self.server.url, self.server.password, self._config.replay)
+            except StoreUnreachable as error:
+                if time.monotonic() > deadline or not waiting(f"waiting for the server: {error}"):
+                    raise
+                time.sleep(0.5)
+
+    def models(self) -> ModelStore:
+        """Return the models on this server."""
+        return redis_models(self.server, self._config)
+
+    def hold_lease(self, epoch: int) -> None:
+        """Take or renew the lease of an own server. Raises LeaseHeld when another owner has it."""
+        if not self.is_bundled:
+            lease_s = self._config.replay.lease_s
+            redis_admin.hold_lease(self._client, self._keys, self._holder, epoch, lease_s)
+
+    def release_lease(self, epoch: int) -> None:
+        """Give the lease back; a server that is away forgets it by itself."""
+        if not self.is_bundled:
+            try:
+                redis_admin.release_lease(self._client, self._keys, self._holder, epoch)
+            except StoreError:
+                return
+
+    def trim(self, edges: dict[str, str]) -> None:
+        """See TrajectoryStream."""
+        redis_admin.trim(self._client, self._keys, edges)
+
+    def size(self) -> tuple[int, int]:
+        """See TrajectoryStream. Sets ``full`` too."""
+        stats = redis_admin.stream_stats(
+            self._client, self._keys, self._shards, self.facts.maxmemory
+        )
+        self.full = stats.explain(self._config.learner.window_positions) if stats.full else ""
+        return stats.num_entries, stats.num_bytes
