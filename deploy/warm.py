@@ -1,27 +1,70 @@
 """Compiles every kernel once, so that the processes of a run only load machine code.
 
-Room: deploy. May import: engine, league, actors. The way to compile all that is played is to play
-it: short matches and a few steps of self-play. A marker in the cache's folder, which is named after
-the sources, says that this was done.
+Room: deploy. May import: every room. The way to compile all that runs is to run it: short matches,
+and where torch is installed a tiny training run in a folder that is thrown away. A marker in the
+cache's folder, whose name stands for the engine's sources, numba and the processor, says that this
+was done for the other rooms' sources too.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from deploy.config import RunConfig
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS_WITH_KERNELS = ("replay", "learner", "league", "actors")
+"""Beside engine, whose sources the cache's folder is named after."""
 NUM_GAMES = 2
 SIMULATIONS = 2
+MAX_TURNS = 200
+"""Turns of the tiny run at the most; it ends at its first optimizer step."""
+TINY_RUN: dict[str, Any] = {
+    "search": {},
+    "self_play": {
+        "num_workers": 1,
+        "games": 16,
+        "full_simulations": SIMULATIONS,
+        "fast_simulations": 1,
+        "full_share": 1.0,
+        "off_turn_share": 0.5,
+    },
+    "network": {"width": 8, "num_layers": 1, "candidate_width": 8},
+    "learner": {
+        "device": "cpu",
+        "batch_size": 8,
+        "window_positions": 2000,
+        "min_window_positions": 100,
+        "insert_slack_positions": 100_000,
+    },
+    "gate": {"games": NUM_GAMES, "simulations": SIMULATIONS},
+    "runtime": {"kind": "inprocess", "inprocess_gate_pairs": 1},
+}
+"""One small run through every room."""
 
 
 def marker(game: str) -> Path:
-    """Return the file that exists once ``game`` has been compiled for this program and machine."""
+    """Return the file that exists once all that ``game`` needs has been compiled here."""
     from engine.jit import cache_key, cache_root
 
-    return cache_root() / cache_key() / f"{game}.warm"
+    digest = hashlib.sha256()
+    for room in ROOMS_WITH_KERNELS:
+        for path in sorted((ROOT / room).glob("*.py")):
+            digest.update(path.read_bytes())
+    trains = "train" if can_train() else "play"
+    return cache_root() / cache_key() / f"{game}-{trains}-{digest.hexdigest()[:16]}.warm"
+
+
+def can_train() -> bool:
+    """Return whether torch is installed; a node that only plays does without."""
+    return importlib.util.find_spec("torch") is not None
 
 
 def warm_up(games: Iterable[str] | None = None) -> None:
@@ -34,18 +77,19 @@ def warm_up(games: Iterable[str] | None = None) -> None:
     cold = [name for name in games or game_names() if not marker(name).exists()]
     if not cold:
         return
-    sys.stdout.write(f"compiling the kernels of {', '.join(cold)} (once) …\n")
-    sys.stdout.flush()
+    _say(f"compiling the kernels of {', '.join(cold)} (once, about a minute) …")
     began = time.monotonic()
     for name in cold:
-        _play(name)
+        play(name)
+        if can_train():
+            train(name)
         marker(name).parent.mkdir(parents=True, exist_ok=True)
         marker(name).touch()
-    sys.stdout.write(f"compiled in {time.monotonic() - began:.0f} s\n")
+    _say(f"compiled in {time.monotonic() - began:.0f} s")
 
 
-def _play(name: str) -> None:
-    """Play the shortest match in which every player that needs no model sits."""
+def play(name: str) -> None:
+    """Play the shortest matches in which every player that needs no model sits."""
     from engine.game import get_spec
     from league.match import play_match
     from league.players import PlayContext, build_player, parse_player, resolve
@@ -54,5 +98,33 @@ def _play(name: str) -> None:
     game = spec.make()
     context = PlayContext(spec, game, batch=NUM_GAMES)
     for texts in (("random", "rules"), ("rules", f"ismcts:{SIMULATIONS}")):
-        players: list[Any] = [build_player(resolve(parse_player(text)), context) for text in texts]
+        players = [build_player(resolve(parse_player(text)), context) for text in texts]
         play_match(spec, game, players, NUM_GAMES, 0, slots=NUM_GAMES)
+
+
+def train(name: str) -> None:
+    """Run everything once, from self-play to a new version, in a folder that is thrown away."""
+    import msgspec
+
+    from deploy.local import LocalRuntime
+    from deploy.manifest import new_manifest
+    from deploy.rundir import RunDirectory
+
+    config = msgspec.convert({**TINY_RUN, "name": "warm", "game": {"name": name}}, RunConfig)
+    with tempfile.TemporaryDirectory(prefix="cardleague-warm-") as folder:
+        directory = RunDirectory(Path(folder) / config.name)
+        directory.prepare()
+        runtime = LocalRuntime(directory, new_manifest(config, ["warmup"]))
+        try:
+            for _ in range(MAX_TURNS):
+                runtime.turn()
+                if runtime.owner.tracker.status.step:
+                    return
+        finally:
+            runtime.close()
+    raise RuntimeError(f"warming up {name}: no optimizer step in {MAX_TURNS} turns")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,48 @@
+"""Compiling once: the tiny run goes through every room, and nothing is compiled twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy import warm
+
+
+def test_the_tiny_run_reaches_an_optimizer_step() -> None:
+    warm.train("kuhn")  # raises when it does not
+
+
+def test_what_is_marked_is_not_played_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played: list[str] = []
+    monkeypatch.setattr(warm, "marker", lambda game: tmp_path / f"{game}.warm")
+    monkeypatch.setattr(warm, "play", played.append)
+    monkeypatch.setattr(warm, "train", played.append)
+    warm.warm_up(["kuhn"])
+    assert played == ["kuhn", "kuhn"]
+    assert "compiling the kernels of kuhn" in capsys.readouterr().out
+    warm.warm_up(["kuhn"])
+    assert played == ["kuhn", "kuhn"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_failure_leaves_no_marker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(game: str) -> None:
+        raise RuntimeError(game)
+
+    monkeypatch.setattr(warm, "marker", lambda game: tmp_path / f"{game}.warm")
+    monkeypatch.setattr(warm, "play", fail)
+    with pytest.raises(RuntimeError, match="kuhn"):
+        warm.warm_up(["kuhn"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_marker_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = warm.marker("kuhn")
+    assert before == warm.marker("kuhn") != warm.marker("cuarenta")
+    (tmp_path / "actors").mkdir()
+    (tmp_path / "actors" / "lockstep.py").write_text("changed = True\n")
+    monkeypatch.setattr(warm, "ROOT", tmp_path)
+    assert warm.marker("kuhn") != before
