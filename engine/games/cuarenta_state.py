@@ -22,9 +22,10 @@ NUM_NUMBERS = 7
 """Ranks 0 .. 6 have the values 1 .. 7; the faces have none."""
 CARDS_PER_DEAL = 5
 MAX_SEATS = 4
-MAX_HANDS = 32
+MAX_HANDS = 100
 """Players who may leave a card where it lies could go on for ever. After this many hands (games
-between random players take eight) the higher score wins, and an equal score is a draw."""
+between random players take eight, or 20 under the options that pay least) the higher score wins,
+and an equal score is a draw."""
 MAX_PLIES = MAX_HANDS * NUM_CARDS
 WIN_BONUS = 20.0
 

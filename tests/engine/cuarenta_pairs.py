@@ -249,7 +249,7 @@ def random_position(
     if late:
         ply = max(ply, rng.randrange(per_deal))
     naive.plies = deal * per_deal + ply
-    naive.hand_index = 31 if rng.random() < 0.05 else rng.randrange(4)
+    naive.hand_index = 99 if rng.random() < 0.05 else rng.randrange(4)
     cards = [rank for rank in range(1, 11) for _ in range(4)]
     rng.shuffle(cards)
     if rng.random() < 0.5:  # a stock of few ranks, for threes and fours in the next deal

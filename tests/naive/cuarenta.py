@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
-MAX_HANDS = 32
+MAX_HANDS = 100
 NOT_OVER, DRAWN = None, -1
 
 
