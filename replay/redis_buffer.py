@@ -70,7 +70,7 @@ class RedisWriter:
         run_id: part of every key.
         producer: incarnation of the worker; unique for every start of a process.
         shard: the one shard that this producer writes to.
-        config: time limits, batch size, whether unconfirmed writes count as accepted.
+        config: time limits, batch size, and whether a server that cannot confirm will do.
         password: kept out of ``url`` so that the address can be shown.
         max_pending: bound of the outbox.
         first_sequence: number of the first trajectory.
@@ -189,9 +189,7 @@ class RedisWriter:
             fields = (PRODUCER, self._producer, SEQUENCE, sequence, PAYLOAD, payload)
             commands.append(("XADD", self._stream, "*", *fields))
         self._num_in_batch = len(commands)
-        commands.append(("EXEC",))
-        if not self._config.accept_volatile:
-            commands.append(self._confirmation())
+        commands += [("EXEC",), self._confirmation()]
         link.send(commands)
         self._enter(_Stage.WRITING)
         return True
@@ -200,26 +198,27 @@ class RedisWriter:
         # QUEUED for each entry, or the error for which EXEC is then discarded without a reason.
         queued = [link.read() for _ in range(self._num_in_batch)]
         executed = link.read()
-        following = _Stage.IDLE if self._config.accept_volatile else _Stage.CONFIRMING
         if isinstance(executed, ReplyError):
             reasons = (reply for reply in queued if isinstance(reply, ReplyError))
-            return self._refused(next(reasons, executed), following)
+            return self._refused(next(reasons, executed), _Stage.CONFIRMING)
         self._num_written += self._num_in_batch
-        self._enter(following)
-        if following is _Stage.IDLE:
-            self._accept()
+        self._enter(_Stage.CONFIRMING)
         return True
 
     def _read_confirmation(self, link: Link) -> bool:
         confirmed = link.read()
-        if isinstance(confirmed, ReplyError):
-            return self._refused(confirmed, _Stage.IDLE)
         self._enter(_Stage.IDLE)
-        if int(confirmed[0]) < 1:
-            self.last_error = f"no confirmation from the disk in {self._config.waitaof_timeout_s} s"
-            return False
-        self._accept()
-        return True
+        refused = isinstance(confirmed, ReplyError)
+        if not refused and int(confirmed[0]) >= 1:
+            self._accept()
+            return True
+        if self._config.accept_volatile:  # such a server is used as well as it goes
+            self._accept()
+            return True
+        if refused:
+            return self._refused(confirmed, _Stage.IDLE)
+        self.last_error = f"no confirmation from the disk in {self._config.waitaof_timeout_s} s"
+        return False
 
     def _accept(self) -> None:
         for _ in range(self._num_written):

@@ -122,10 +122,15 @@ class SplitWindow:
 
     def _oldest(self) -> dict[str, HeldGame]:
         oldest: dict[str, HeldGame] = {}
-        for game in (*self.training.games, *self.held_out.games):
-            known = oldest.get(game.shard)
-            if known is None or game.serial < known.serial:
-                oldest[game.shard] = game
+        for window in (self.training, self.held_out):
+            seen: set[str] = set()
+            for game in window.games:
+                if game.shard not in seen:
+                    seen.add(game.shard)
+                    known = oldest.get(game.shard, game)
+                    oldest[game.shard] = min(known, game, key=lambda held: held.serial)
+                if len(seen) == len(self._serials):
+                    break  # each shard's first one is its oldest; the other games are younger
         return oldest
 
 

@@ -310,6 +310,21 @@ def test_description_covers_both_windows(held_out_positions: int, older: str) ->
     assert oldest == getattr(split, older).games[0].sequence
 
 
+def test_description_keeps_shards_apart() -> None:
+    split = new_split()
+    for number in range(1, 200):
+        shard = "1" if number % 5 == 0 else "0"
+        split.add(entry(number, "w" + shard)._replace(shard=shard), make_trajectory(number))
+    state = ReaderState()
+    split.describe(state)
+    games = [game for window in (split.training, split.held_out) for game in window.games]
+    for shard in ("0", "1"):
+        oldest = min(game.sequence for game in games if game.shard == shard)
+        assert state.window_edge[shard] == f"{oldest}-0"
+        since = [n for n in range(oldest, 200) if (n % 5 == 0) == (shard == "1")]
+        assert state.window_entries[shard] == len(since)
+
+
 def test_held_out_window_lasts_as_long_as_the_training_window() -> None:
     assert held_out_capacity(600_000, 0.1) == 66_667
     assert held_out_capacity(20_000, 0.1) == 20_000

@@ -313,13 +313,25 @@ def test_polling_without_waiting_gets_there_too(ends: Ends) -> None:
     assert read_all(reader) == list(range(1, 11))
 
 
-def test_volatile_mode_accepts_what_the_server_took(ends: Ends, client: Any) -> None:
-    call(client, "CONFIG", "SET", "appendfsync", "no")
-    config = msgspec.structs.replace(QUICK, accept_volatile=True)
-    writer, reader = ends.writer(config=config), ends.reader()
-    write(writer, 1, 5)
-    assert writer.num_accepted == 5
-    assert read_all(reader) == [1, 2, 3, 4, 5]
+@pytest.mark.parametrize("option", ["appendfsync", "appendonly"])
+def test_volatile_mode_takes_a_server_that_cannot_confirm(
+    ends: Ends, client: Any, option: str
+) -> None:
+    call(client, "CONFIG", "SET", option, "no")
+    try:
+        strict, reader = ends.writer("strict"), ends.reader()
+        queue(strict, 1, 1)
+        until(lambda: strict.poll(0.05) == 0 and strict.last_error)
+        assert strict.num_pending == 1
+        config = msgspec.structs.replace(QUICK, accept_volatile=True)
+        writer = ends.writer(config=config)
+        write(writer, 1, 5)
+        assert writer.num_accepted == 5
+        entries = reader.read(10, 0.0)
+        assert [e.sequence for e in entries if e.producer == "w"] == [1, 2, 3, 4, 5]
+    finally:
+        call(client, "CONFIG", "SET", "appendonly", "yes")
+        until(lambda: call(client, "INFO", "persistence")["aof_rewrite_in_progress"] == 0)
 
 
 def test_wrong_password_is_an_error_and_not_a_retry(ends: Ends, client: Any) -> None:
@@ -349,7 +361,7 @@ def test_reader_resumes_from_every_cursor(ends: Ends) -> None:
         assert read_all(ends.reader(state)) == list(range(4 * index + 1, 13))
 
 
-def test_waiting_reader_is_woken_by_an_entry(ends: Ends) -> None:
+def test_waiting_reader_is_woken_by_an_entry(ends: Ends, client: Any) -> None:
     writer, reader = ends.writer(), ends.reader()
     timer = threading.Thread(target=lambda: write(writer, 1, 1))
     start = time.monotonic()
@@ -359,10 +371,12 @@ def test_waiting_reader_is_woken_by_an_entry(ends: Ends) -> None:
     assert time.monotonic() - start < 5.0
     timer.join()
     start = time.monotonic()
-    # Longer than the socket's time limit of 2 s: it must not look like a dead server.
+    # Longer than the socket's time limit of 2 s: silence must not look like a dead server.
+    connections = call(client, "INFO", "stats")["total_connections_received"]
     assert reader.read(5, 2.5) == []
     assert time.monotonic() - start >= 2.5
     assert reader.last_error == ""
+    assert call(client, "INFO", "stats")["total_connections_received"] == connections
 
 
 def test_flush_is_noticed_and_its_losses_counted(ends: Ends, client: Any) -> None:
