@@ -122,7 +122,8 @@ class Search:
                 than one makes batches out of a single game, and changes what is found.
             num_models: Models that the evaluator tells apart; each may have an equity table.
             pool: Nodes and edges per tree; by default so many that pools rarely fill.
-            check_views: Check at every visit that the root seat knows what the node's knows.
+            check_views: Check at every visit that the root seat, by the features of its view, knows
+                what it knew at the node's first visit. For tests: it costs time and memory.
 
         Raises:
             ValueError: A count that is out of range.
@@ -144,6 +145,7 @@ class Search:
             sides=sides,
             models=num_models,
             equity_states=spec.num_equity_states,
+            features=encoder.observation_size if check_views else 0,
         )
         self.spec = spec
         self.game = game
@@ -154,7 +156,7 @@ class Search:
         self.num_rows_evaluated = 0
         self.evaluate_s = 0.0
         self._num_equity_states = spec.num_equity_states
-        self._forest: Forest = new_forest(shape, spec.state_dtype, check_views=check_views)
+        self._forest: Forest = new_forest(shape, spec.state_dtype)
         rows = num_trees * descents * (2 if options.leaf_value == OF_ROOT_SEAT else 1)
         batch = new_batch(spec, encoder, sides, rows)
         self._batch: EvalBatch = batch._replace(worlds=np.asarray(batch.worlds).view(np.ndarray))

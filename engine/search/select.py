@@ -137,8 +137,8 @@ def visit(game: Any, forest: Any, plan: Any, t: Any, d: Any) -> Any:
         return False
     node.visits += 1
     node.side = side_of(game, mover)
-    if forest.node_views.shape[1] > 0:
-        check_view(game, forest, t, d)
+    if forest.node_features.shape[1] > 0:
+        check_knowledge(game, forest, plan, t, d)
     num_legal = legal_actions(game, forest.worlds[t, d], forest.legal[t, d])
     descent.num_legal = num_legal
     if not own and seat_mode(game, plan, tree.seat, mover) == BY_POLICY:
@@ -323,11 +323,19 @@ def add_candidates(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any
 
 
 @inlined
-def check_view(game: Any, forest: Any, t: Any, d: Any) -> None:
-    """Count a bad view unless the root seat knows here what it knew at the node's first visit."""
+def check_knowledge(game: Any, forest: Any, plan: Any, t: Any, d: Any) -> None:
+    """Count a bad view unless the root seat knows here what it knew at the node's first visit.
+
+    Compared by features: a game may merge actions that differ in nothing that matters (suits).
+    """
     index = forest.descents[t, d].node
-    view(game, forest.worlds[t, d], forest.trees[t].seat, forest.scratch[0])
-    if forest.nodes[t, index].visits == 1:
-        forest.node_views[t, index, :] = forest.scratch_bytes[0, :]
-    elif np.any(forest.node_views[t, index, :] != forest.scratch_bytes[0, :]):
-        forest.counters[BAD_VIEWS] += 1
+    seat = forest.trees[t].seat
+    view(game, forest.worlds[t, d], seat, forest.scratch[0])
+    observe(game, forest.scratch[0], seat, plan.encoder, forest.features)
+    known = forest.node_features[t, index]
+    first = forest.nodes[t, index].visits == 1
+    for i in range(known.shape[0]):
+        if first:
+            known[i] = forest.features[i]
+        elif known[i] != forest.features[i]:
+            forest.counters[BAD_VIEWS] += 1

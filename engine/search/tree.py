@@ -156,10 +156,10 @@ class Forest(NamedTuple):
     """[M] whether the model's table is used in place of its values there."""
     counters: NDArray[np.int64]
     """[NUM_COUNTERS] see the named indices."""
-    scratch_bytes: NDArray[np.uint8]
-    """[1, bytes of a state] the memory of ``scratch``."""
-    node_views: NDArray[np.uint8]
-    """[T, N, bytes of a state] the root seat's view at each node, or N = 0: not checked."""
+    features: NDArray[np.float32]
+    """[F] scratch of a checked search."""
+    node_features: NDArray[np.float32]
+    """[T, N, F] the root seat's features at each node, or N = 0: the search is not checked."""
 
 
 class PoolSize(NamedTuple):
@@ -186,6 +186,8 @@ class ForestShape(NamedTuple):
     sides: int
     models: int
     equity_states: int
+    features: int
+    """0: nodes are not checked."""
 
 
 def plain_records(dtype: np.dtype[Any], *shape: int) -> Any:
@@ -193,11 +195,10 @@ def plain_records(dtype: np.dtype[Any], *shape: int) -> Any:
     return np.zeros(shape, dtype)
 
 
-def new_forest(shape: ForestShape, state_dtype: np.dtype[Any], *, check_views: bool) -> Forest:
-    """Return a forest of empty trees; ``check_views`` reserves room for a view at every node."""
+def new_forest(shape: ForestShape, state_dtype: np.dtype[Any]) -> Forest:
+    """Return a forest of empty trees."""
     t, d, pool = shape.trees, shape.descents, shape.pool
-    scratch = plain_records(state_dtype, 1)
-    checked_nodes = pool.nodes if check_views else 0
+    checked_nodes = pool.nodes if shape.features else 0
     return Forest(
         nodes=plain_records(NODE, t, pool.nodes),
         edges=plain_records(EDGE, t, pool.edges),
@@ -211,12 +212,12 @@ def new_forest(shape: ForestShape, state_dtype: np.dtype[Any], *, check_views: b
         rngs=np.zeros((t, 1), np.uint64),
         roots=plain_records(state_dtype, t),
         worlds=plain_records(state_dtype, t, d),
-        scratch=scratch,
+        scratch=plain_records(state_dtype, 1),
         equity=np.zeros((shape.models, max(1, shape.equity_states)), np.float64),
         has_equity=np.zeros(shape.models, np.uint8),
         counters=np.zeros(NUM_COUNTERS, np.int64),
-        scratch_bytes=scratch.view(np.uint8).reshape(1, state_dtype.itemsize),
-        node_views=np.zeros((t, checked_nodes, state_dtype.itemsize), np.uint8),
+        features=np.zeros(shape.features, np.float32),
+        node_features=np.zeros((t, checked_nodes, shape.features), np.float32),
     )
 
 
