@@ -1,6 +1,7 @@
 """A game of several hands, end to end: equity targets, the table, and its way to the search.
 
 * The table is learned from the training games' own hands and travels in the metadata.
+* A resumed learner has the same table; its next version is the same bytes.
 * Held-out policy and value losses fall; the equity target is easier to predict than the outcome.
 """
 
@@ -92,20 +93,23 @@ def games() -> list[Trajectory]:
 
 
 def test_games_have_hands_whose_rows_mirror_each_other(games: list[Trajectory]) -> None:
-    assert SPEC.equity_prior is not None
-    prior = np.asarray(SPEC.equity_prior(GAME))
+    prior = np.array(_prior())
     ends = np.array([row for game in games for row in game.header.hand_ends])
     assert len(ends) > NUM_GAMES
     np.testing.assert_allclose(prior[ends[:, 0]] + prior[ends[:, 1]], 1.0, atol=1e-9)
 
 
-def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:
+def filled_store(games: list[Trajectory]) -> MemoryStore:
     store = MemoryStore()
     writer = MemoryWriter(store, "worker", max_pending=NUM_GAMES)
     for game in games:
         writer.append(encode(game))
     writer.poll(0.0)
-    learner = Learner(
+    return store
+
+
+def new_learner(store: MemoryStore, snapshot: bytes | None = None) -> Learner:
+    return Learner(
         config=LearnerConfig(
             device="cpu",
             batch_size=128,
@@ -123,8 +127,26 @@ def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:
         run_id="run",
         seed=1,
         epoch=1,
-        snapshot=None,
+        snapshot=snapshot,
     )
+
+
+def test_restored_learner_keeps_the_table_it_has_learned(games: list[Trajectory]) -> None:
+    store = filled_store(games)
+    learner = new_learner(store)
+    learner.step(LearnRequest(epoch=1, next_version=0))
+    taken = learner.step(LearnRequest(epoch=1, next_version=1, max_updates=30, snapshot=True))
+    restored = new_learner(store, taken.snapshot)
+    models = [
+        each.step(LearnRequest(epoch=1, next_version=1)).model for each in (learner, restored)
+    ]
+    assert models[0]
+    assert models[0] == models[1]
+    assert max(abs(a - b) for a, b in zip(_equity(models[0]), _prior(), strict=True)) > 0.01
+
+
+def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:
+    learner = new_learner(filled_store(games))
     untrained = learner.step(LearnRequest(epoch=1, next_version=0))
     first = learner.step(LearnRequest(epoch=1, next_version=1, max_updates=25)).metrics
     last = learner.step(LearnRequest(epoch=1, next_version=1))
@@ -138,9 +160,13 @@ def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:
     assert sum(last.metrics.reward_shares.values()) == pytest.approx(1.0)
     before, after = np.array(_equity(untrained.model)), np.array(_equity(last.model))
     assert len(before) == len(after) == SPEC.num_equity_states
-    assert SPEC.equity_prior is not None
-    np.testing.assert_allclose(before, np.asarray(SPEC.equity_prior(GAME)))
+    np.testing.assert_allclose(before, _prior())
     assert np.max(np.abs(after - before)) > 0.01
+
+
+def _prior() -> list[float]:
+    assert SPEC.equity_prior is not None
+    return list(np.asarray(SPEC.equity_prior(GAME)).tolist())
 
 
 def _equity(model: bytes) -> tuple[float, ...]:
