@@ -97,7 +97,7 @@ def returns(game: Any, state: Any, out: Any) -> Any:
     last = state.history[plies - 1]
     before = state.history[plies - 2]
     if before == BET and last == PASS:  # a fold: the seat that bet wins the ante
-        winner = np.int64(plies & 1)
+        winner: Any = np.int64(plies & 1)
         stake = game.ante
     else:
         winner = 0 if state.cards[0] > state.cards[1] else 1
