@@ -133,7 +133,8 @@ class ClusterRuntime:
             self.owner.take_gate_snapshot(reply)
         elif member.role == LEARNER:
             self.owner.on_learn(reply)
-            self.owner.tracker.start_clock()
+            if self._may_start:  # not while it stops
+                self.owner.tracker.start_clock()
         elif member.role == GATE:
             self.owner.on_gate(reply)
             self._gate_due = self._gate_due or bool(reply.outcomes)
