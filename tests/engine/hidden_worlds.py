@@ -1,23 +1,43 @@
-"""For each game: another state that one seat cannot tell from the given one.
+"""For each game: other states that one seat cannot tell from a given one.
 
-Written from the rules of what is public, without the game's own ``determinize``: the tests of
-hidden information would otherwise trust the code that they test. A registered game without an
-entry here fails the suite.
+The worlds come from ``tests.naive.worlds``, which knows nothing of the engine; this module reads
+what a seat knows out of a state record, and writes a world into one. The games' own ``view`` and
+``determinize`` take no part: the tests of hidden information would otherwise trust the code that
+they test. A registered game without an entry here fails the suites.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine.game import GameSpec
+from tests.naive import worlds
 
 Change = Callable[[GameSpec, Any, Any, int, random.Random], Any]
 """``(spec, game, state, seat, rng)`` -> a new state, all that ``seat`` cannot see redrawn."""
+
+
+@dataclass(frozen=True)
+class HiddenPart:
+    """What is hidden in the states of one game."""
+
+    change: Change
+    change_future: Change
+    """The same with all hands left as they are: only what will be dealt is redrawn. ``seat`` is
+    not used: no seat knows it."""
+    hands: Callable[[Any, Any, int], tuple[Hashable, ...]]
+    """``(game, state, seat)`` -> the cards of the other seats, for comparison."""
+    world: Callable[[Any, Any, int], tuple[Any, ...]]
+    """``(game, state, seat)`` -> where the hidden cards lie, as the lists below say it."""
+    all_worlds: Callable[[Any, Any, int], Iterable[tuple[Any, ...]]]
+    """``(game, state, seat)`` -> every possible world, as often as there are ways to deal it."""
+    is_possible: Callable[[Any, Any, int, Any], bool]
+    """``(game, state, seat, drawn)``: whether the state ``drawn`` is a possible world."""
 
 
 def _copy(spec: GameSpec, state: Any) -> Any:
@@ -26,50 +46,154 @@ def _copy(spec: GameSpec, state: Any) -> Any:
     return copy[0]
 
 
-def _cards(mask: int) -> list[int]:
-    return [card for card in range(64) if int(mask) >> card & 1]
+# --- Cuarenta -------------------------------------------------------------------------------------
+_ALL_CARDS = frozenset(range(40))
 
 
-def _mask(cards: list[int]) -> np.uint64:
+def _cards(mask: Any) -> frozenset[int]:
+    return frozenset(card for card in range(64) if int(mask) >> card & 1)
+
+
+def _mask(cards: Iterable[int]) -> np.uint64:
     return np.uint64(sum(1 << card for card in cards))
 
 
-def change_cuarenta(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
-    """Deal the cards of the other hands and the stock anew, until all announcements fit."""
-    others = [other for other in range(game.players) if other != seat]
-    pool = [card for other in others for card in _cards(state.hands[other])]
-    pool += _cards(state.stock)
-    while True:
-        changed = _copy(spec, state)
-        rng.shuffle(pool)
-        rest = list(pool)
-        for other in others:
-            size = len(_cards(state.hands[other]))
-            changed.hands[other] = _mask(rest[:size])
-            del rest[:size]
-        changed.stock = _mask(rest)
-        changed.seed = np.uint64(rng.getrandbits(64))
-        if all(_cuarenta_fits(game, state, changed, other) for other in others):
-            return changed
+def _told(code: int) -> str | int:
+    words = (worlds.UNKNOWN, worlds.ABSENT, worlds.ANNOUNCED)
+    return words[code] if code < len(words) else code - len(words)
 
 
-def _cuarenta_fits(game: Any, state: Any, changed: Any, seat: int) -> bool:
-    """What a seat was dealt has as many threes and fours as before, where they are announced."""
+def cuarenta_knowledge(game: Any, state: Any, seat: int) -> worlds.CuarentaKnowledge:
+    """Return what ``seat`` knows of the cards that it does not see."""
+    seen = _cards(state.hands[seat]) | _cards(state.table)
+    seen |= _cards(state.piles[0]) | _cards(state.piles[1])
+    others = {}
+    for other in range(game.players):
+        if other != seat:
+            played = _cards(state.played[other])
+            told = _told(int(state.ronda[other]))
+            others[other] = worlds.OtherSeat(5 - len(played), played, told)
+    return worlds.CuarentaKnowledge(_ALL_CARDS - seen, others, bool(game.four_of_a_kind))
 
-    def dealt(record: Any) -> list[int]:
-        cards = _cards(record.hands[seat]) + _cards(record.played[seat])
-        return list(Counter(card // 4 for card in cards).values())
 
-    three = game.ronda == 0 or int(state.ronda[seat]) == 0
-    three = three or (3 in dealt(changed)) == (3 in dealt(state))
-    return three and (not game.four_of_a_kind or 4 not in dealt(changed))
+def _cuarenta_hands(game: Any, state: Any, seat: int) -> worlds.Hands:
+    return tuple(_cards(state.hands[other]) for other in range(game.players) if other != seat)
 
 
-def change_kuhn(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
-    """Give the other seat one of the two cards that this seat does not hold."""
-    changed = _copy(spec, state)
-    changed.cards[1 - seat] = rng.choice([card for card in range(3) if card != state.cards[seat]])
+def _change_cuarenta(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    knowledge = cuarenta_knowledge(game, state, seat)
+    changed = _change_cuarenta_future(spec, game, state, seat, rng)
+    stock = set(knowledge.unseen)
+    hands = worlds.random_cuarenta_world(knowledge, rng)
+    for other, hand in zip(knowledge.others, hands, strict=True):
+        changed.hands[other] = _mask(hand)
+        stock -= hand
+    changed.stock = _mask(stock)
     return changed
 
 
-CHANGES: dict[str, Change] = {"cuarenta": change_cuarenta, "kuhn": change_kuhn}
+def _change_cuarenta_future(
+    spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random
+) -> Any:
+    # The stock is a set: which of its cards come next follows from the seed alone.
+    changed = _copy(spec, state)
+    changed.seed = np.uint64(rng.getrandbits(64))
+    return changed
+
+
+def _cuarenta_is_possible(game: Any, state: Any, seat: int, drawn: Any) -> bool:
+    knowledge = cuarenta_knowledge(game, state, seat)
+    hands = _cuarenta_hands(game, drawn, seat)
+    in_hands = frozenset[int]().union(*hands)
+    return (
+        worlds.cuarenta_world_is_possible(knowledge, hands)
+        and _cards(drawn.stock) == knowledge.unseen - in_hands
+        and drawn.hands[seat] == state.hands[seat]
+    )
+
+
+CUARENTA = HiddenPart(
+    change=_change_cuarenta,
+    change_future=_change_cuarenta_future,
+    hands=_cuarenta_hands,
+    world=_cuarenta_hands,
+    all_worlds=lambda game, state, seat: worlds.all_cuarenta_worlds(
+        cuarenta_knowledge(game, state, seat)
+    ),
+    is_possible=_cuarenta_is_possible,
+)
+
+
+# --- poker ----------------------------------------------------------------------------------------
+
+
+def _kuhn_worlds(game: Any, state: Any, seat: int) -> list[tuple[int, ...]]:
+    return worlds.all_kuhn_worlds(int(state.cards[seat]), seat)
+
+
+def _leduc_worlds(game: Any, state: Any, seat: int) -> list[tuple[int, ...]]:
+    board = int(state.board) if state.shown else None
+    return worlds.all_leduc_worlds(int(state.cards[seat]), board, seat)
+
+
+def _kuhn_world(game: Any, state: Any, seat: int) -> tuple[int, ...]:
+    return tuple(int(card) for card in state.cards)
+
+
+def _leduc_world(game: Any, state: Any, seat: int) -> tuple[int, ...]:
+    return (*_kuhn_world(game, state, seat), int(state.board))
+
+
+def _write_poker(spec: GameSpec, state: Any, world: tuple[int, ...]) -> Any:
+    changed = _copy(spec, state)
+    changed.cards[0], changed.cards[1] = world[:2]
+    if len(world) > 2:
+        changed.board = world[2]
+    return changed
+
+
+def _change_kuhn(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    return _write_poker(spec, state, rng.choice(_kuhn_worlds(game, state, seat)))
+
+
+def _change_leduc(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    return _write_poker(spec, state, rng.choice(_leduc_worlds(game, state, seat)))
+
+
+def _keep_kuhn(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    return _copy(spec, state)  # nothing more is dealt
+
+
+def _change_board(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    dealt = _kuhn_world(game, state, seat)
+    possible = [w for w in _leduc_worlds(game, state, seat) if w[:2] == dealt]
+    return _write_poker(spec, state, rng.choice(possible))
+
+
+def _other_card(game: Any, state: Any, seat: int) -> tuple[int, ...]:
+    return (int(state.cards[1 - seat]),)
+
+
+KUHN = HiddenPart(
+    change=_change_kuhn,
+    change_future=_keep_kuhn,
+    hands=_other_card,
+    world=_kuhn_world,
+    all_worlds=_kuhn_worlds,
+    is_possible=lambda game, state, seat, drawn: (
+        _kuhn_world(game, drawn, seat) in _kuhn_worlds(game, state, seat)
+    ),
+)
+LEDUC = HiddenPart(
+    change=_change_leduc,
+    change_future=_change_board,
+    hands=_other_card,
+    world=_leduc_world,
+    all_worlds=_leduc_worlds,
+    is_possible=lambda game, state, seat, drawn: (
+        _leduc_world(game, drawn, seat) in _leduc_worlds(game, state, seat)
+    ),
+)
+
+HIDDEN: dict[str, HiddenPart] = {"cuarenta": CUARENTA, "kuhn": KUHN, "leduc": LEDUC}
+CHANGES: dict[str, Change] = {name: part.change for name, part in HIDDEN.items()}
