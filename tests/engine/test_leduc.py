@@ -18,6 +18,7 @@ import pytest
 
 from engine import exact, rules
 from engine.game import get_spec
+from engine.games.leduc import NUM_RANKS, O_BOARD
 from engine.play import GameJob, Table
 from engine.players import RandomPlayer, RulePlayer
 from engine.search.cfr import CfrSolver
@@ -144,8 +145,8 @@ def test_a_search_goes_on_through_the_card_that_is_turned_up() -> None:
     assert visits[0, 0] < 40  # a king does not fold
     arrays = search.snapshot()
     num_nodes = int(arrays["trees"]["num_nodes"][0])
-    known = np.frombuffer(arrays["node_views"][0, :num_nodes].tobytes(), SPEC.state_dtype)
-    assert set(known["board"][known["shown"] == 1].tolist()) == {0, 1, 2}
+    boards = arrays["node_features"][0, :num_nodes, O_BOARD : O_BOARD + NUM_RANKS]
+    assert {tuple(row) for row in boards.tolist()} == {(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)}
     assert values[0] > 1.0
 
 
