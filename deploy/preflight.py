@@ -34,15 +34,17 @@ def check_in_child(config: RunConfig) -> None:
 
 
 def check_game(config: RunConfig) -> None:
-    """Raise UserError unless game, rules, options and encoder exist."""
+    """Raise UserError unless game, rules, options, encoder and yardstick exist."""
     from engine.game import UnknownGameError, get_spec
+    from league.players import PlayerError, parse_player
 
     try:
+        parse_player(config.report.opponent)
         spec = get_spec(config.game.name)
         spec.make(config.game.rules, config.game.options)
         if config.game.encoder:
             spec.encoder(config.game.encoder)
-    except UnknownGameError as error:
+    except (UnknownGameError, PlayerError) as error:
         raise UserError(str(error)) from error
 
 

@@ -38,6 +38,7 @@ from league.players import (
 
 SLOTS = 256
 """Games side by side: large enough for batches, small enough for their trees' memory."""
+CHAMPION = "champion"
 MIN_ROW_S = 1.0
 """A limited table gives each row at least so long."""
 
@@ -65,27 +66,25 @@ def closing_table(
         champion = resolve(parse_player(f"{run_directory}@champion:{simulations}"))
         rows_left = len(report.simulations) - row
         left_s = max(MIN_ROW_S, (limit_s - (time.monotonic() - began)) / rows_left)
-        name = f"champion {policy_words(simulations)}"
-        with told(console, f"{name} against {report.opponent}") as progress:
+        what = f"champion ({policy_words(simulations)}) against {report.opponent}"
+        with told(console, what) as progress:
             found.append(
                 _play(
                     (champion, opponent),
-                    (name, report.opponent),
                     config,
                     deadline_s=left_s if limit_s > 0 else None,
                     progress=progress,
                 )
             )
     version = _version(champion)
-    title = f"{config.name}: champion v{version} against {report.opponent}"
+    title = f"{config.name}: {CHAMPION} v{version} against {report.opponent}"
     heads = [policy_words(simulations) for simulations in report.simulations]
-    print_table(console, table(title, heads, found), ("champion", report.opponent))
+    print_table(console, table(title, heads, found), (CHAMPION, report.opponent))
     return found
 
 
 def _play(
     players: tuple[ResolvedPlayer, ResolvedPlayer],
-    names: tuple[str, str],
     config: RunConfig,
     *,
     deadline_s: float | None,
@@ -101,7 +100,7 @@ def _play(
         [build_player(player, context) for player in players],
         config.report.num_games,
         config.seed,
-        names=names,
+        names=(CHAMPION, config.report.opponent),
         slots=SLOTS,
         progress=progress,
         deadline_s=deadline_s,

@@ -54,7 +54,7 @@ def test_closing_table_has_a_column_per_budget(run: Path) -> None:
     shown = console()
     found = report.closing_table(run, config("report.num_games=40"), console=shown)
     assert [r.num_games for r in found] == [40, 40]
-    assert [r.players[0].name for r in found] == ["champion policy alone", "champion 8 simulations"]
+    assert {r.players[0].name for r in found} == {"champion"}
     text = text_of(shown)
     for word in ("champion v3 against rules", "policy alone", "8 simulations", "win rate", "40"):
         assert word in text
