@@ -30,8 +30,8 @@ class HiddenPart:
     change_future: Change
     """The same with all hands left as they are: only what will be dealt is redrawn. ``seat`` is
     not used: no seat knows it."""
-    hands: Callable[[Any, Any, int], tuple[Hashable, ...]]
-    """``(game, state, seat)`` -> the cards of the other seats, for comparison."""
+    hand: Callable[[Any, Any, int], Hashable]
+    """``(game, state, seat)`` -> the cards that ``seat`` holds, for comparison."""
     world: Callable[[Any, Any, int], tuple[Any, ...]]
     """``(game, state, seat)`` -> where the hidden cards lie, as the lists below say it."""
     all_worlds: Callable[[Any, Any, int], Iterable[tuple[Any, ...]]]
@@ -115,7 +115,7 @@ def _cuarenta_is_possible(game: Any, state: Any, seat: int, drawn: Any) -> bool:
 CUARENTA = HiddenPart(
     change=_change_cuarenta,
     change_future=_change_cuarenta_future,
-    hands=_cuarenta_hands,
+    hand=lambda game, state, seat: int(state.hands[seat]),
     world=_cuarenta_hands,
     all_worlds=lambda game, state, seat: worlds.all_cuarenta_worlds(
         cuarenta_knowledge(game, state, seat)
@@ -170,14 +170,14 @@ def _change_board(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.
     return _write_poker(spec, state, rng.choice(possible))
 
 
-def _other_card(game: Any, state: Any, seat: int) -> tuple[int, ...]:
-    return (int(state.cards[1 - seat]),)
+def _own_card(game: Any, state: Any, seat: int) -> int:
+    return int(state.cards[seat])
 
 
 KUHN = HiddenPart(
     change=_change_kuhn,
     change_future=_keep_kuhn,
-    hands=_other_card,
+    hand=_own_card,
     world=_kuhn_world,
     all_worlds=_kuhn_worlds,
     is_possible=lambda game, state, seat, drawn: (
@@ -187,7 +187,7 @@ KUHN = HiddenPart(
 LEDUC = HiddenPart(
     change=_change_leduc,
     change_future=_change_board,
-    hands=_other_card,
+    hand=_own_card,
     world=_leduc_world,
     all_worlds=_leduc_worlds,
     is_possible=lambda game, state, seat, drawn: (
