@@ -139,11 +139,12 @@ class RolloutEvaluator:
         self._records = plain_records(spec.state_dtype, 2)
         self._actions = np.zeros(spec.max_actions, np.int64)
         self._outcome = np.zeros(int(num_sides(game)))
+        self._rng = np.zeros(1, np.uint64)
 
     def evaluate(self, batch: EvalBatch, num_rows: int, num_candidates: int) -> None:
         """Fill the outputs of ``batch``."""
         batch.logits[:num_candidates] = 0.0
-        scratch = (self._records, self._actions, self._outcome)
+        scratch = (self._records, self._actions, self._outcome, self._rng)
         policy = (self._rule_share, self._equity)
         _play_rows(self._game, batch, num_rows, policy, scratch)
 
@@ -152,24 +153,25 @@ class RolloutEvaluator:
 def _play_rows(game: Any, batch: Any, num_rows: Any, policy: Any, scratch: Any) -> None:
     """Play every row out and write its values."""
     batch, policy, scratch = borrow(batch), borrow(policy), borrow(scratch)
-    records, _, outcome = scratch
+    records, _, outcome, rng = scratch
     sides = num_sides(game)
     for row in range(num_rows):
         records[0] = batch.worlds[row]
-        play_out(game, batch.seeds[row : row + 1], policy, scratch)
+        rng[0] = batch.seeds[row]
+        play_out(game, policy, scratch)
         own = side_of(game, batch.seats[row])
         for k in range(batch.values.shape[1]):
             batch.values[row, k] = outcome[(own + k) % sides]
 
 
 @inlined
-def play_out(game: Any, rng: Any, policy: Any, scratch: Any) -> None:
+def play_out(game: Any, policy: Any, scratch: Any) -> None:
     """Play ``records[0]`` of ``scratch`` to its end and write the outcome per side.
 
     ``policy`` is (rule share, equity table or an empty array), ``scratch`` is (records[2],
-    actions[A], outcome[S]). Advances ``rng``.
+    actions[A], outcome[S], rng); the rng is advanced.
     """
-    records, _, outcome = scratch
+    records, _, outcome, _ = scratch
     _, equity = policy
     while True:
         seat = current_seat(game, records[0])
@@ -183,13 +185,13 @@ def play_out(game: Any, rng: Any, policy: Any, scratch: Any) -> None:
                 return
             deal_next(game, records[0])
         else:
-            apply(game, records[0], playout_action(game, seat, rng, policy, scratch))
+            apply(game, records[0], playout_action(game, seat, policy, scratch))
 
 
 @inlined
-def playout_action(game: Any, seat: Any, rng: Any, policy: Any, scratch: Any) -> Any:
+def playout_action(game: Any, seat: Any, policy: Any, scratch: Any) -> Any:
     """Return the rule player's action (from its seat's own view) or a random one."""
-    records, actions, _ = scratch
+    records, actions, _, rng = scratch
     rule_share, _ = policy
     count = legal_actions(game, records[0], actions)
     if count == 1:

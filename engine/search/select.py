@@ -88,25 +88,31 @@ def select(game: Any, forest: Any, batch: Any, plan: Any) -> None:
     forest.counters[NUM_CANDIDATES] = 0
     batch.offsets[0] = 0
     for t in range(forest.trees.shape[0]):
-        if forest.trees[t].status == RUNNING:
+        waiting = False
+        while not waiting and forest.trees[t].status == RUNNING:
             for d in range(forest.descents.shape[1]):
-                descend(game, forest, batch, plan, t, d)
+                if descend(game, forest, batch, plan, t, d):
+                    waiting = True
 
 
 @inlined
-def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> None:
-    """Move one descent through its phases until it has to wait, and write the rows it awaits."""
+def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> Any:
+    """Move one descent on until its simulation ends or waits; return whether it awaits rows.
+
+    It begins one simulation at the most: while others of its tree wait under virtual losses, one
+    that ends at once must not run through the budget.
+    """
     descent = forest.descents[t, d]
-    going = True
+    going = descent.phase != IDLE or start(game, forest, t, d)
     while going:
-        if descent.phase == IDLE:
-            going = start(game, forest, t, d)
-        elif descent.phase == AT_NODE:
+        if descent.phase == AT_NODE:
             going = visit(game, forest, plan, t, d)
         else:
             going = descent.phase == CHOSEN and follow(game, forest, t, d)
     if descent.phase == AWAITS_POLICY or descent.phase == AWAITS_VALUE:
         write_rows(game, forest, batch, plan, t, d)
+        return True
+    return False
 
 
 @inlined

@@ -74,12 +74,17 @@ def deal(game: Any, state: Any, seed: Any) -> Any:
     state.dealt = 0
 
 
-def current_seat(game: Any, state: Any) -> Any:
+@kernel
+def _seat_to_move(state: Any) -> Any:
     if state.num_moves < 3:
         return np.int64(state.num_moves)
     if state.dealt == 0:
         return CHANCE
     return 0 if state.num_moves == 3 else TERMINAL
+
+
+def current_seat(game: Any, state: Any) -> Any:
+    return _seat_to_move(state)
 
 
 def legal_actions(game: Any, state: Any, actions: Any) -> Any:
@@ -110,13 +115,18 @@ def observe_chance(game: Any, state: Any, seat: Any) -> Any:
     return np.int64(state.bonus)
 
 
-def returns(game: Any, state: Any, out: Any) -> Any:
+@kernel
+def _write_returns(state: Any, out: Any) -> None:
     out[0] = 0.25 * (state.moves[0] + state.moves[3] * (np.int64(state.bonus) - 1))
     out[1] = 0.25 * (state.moves[1] + np.int64(state.cards[1]))
     out[2] = 0.25 * (2 * np.int64(state.moves[2]) - state.moves[3])
     mean = (out[0] + out[1] + out[2]) / 3.0
     for side in range(3):
         out[side] -= mean
+
+
+def returns(game: Any, state: Any, out: Any) -> Any:
+    _write_returns(state, out)
 
 
 def view(game: Any, state: Any, seat: Any, out: Any) -> Any:
@@ -181,8 +191,8 @@ def observe_action(game: Any, state: Any, action: Any, seat: Any) -> Any:
 def reward_terms(game: Any, state: Any, out: Any) -> Any:
     for side in range(3):
         out[side, 0] = 0.0
-    if current_seat(game, state) == TERMINAL:
-        returns(game, state, out[:, 0])
+    if _seat_to_move(state) == TERMINAL:
+        _write_returns(state, out[:, 0])
 
 
 def statistics(game: Any, state: Any, out: Any) -> Any:
