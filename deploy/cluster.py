@@ -145,6 +145,8 @@ class ClusterRuntime:
 
     def _check_host(self, member: Member, facts: HostFacts) -> None:
         self.owner.tracker.located(member.role, member.slot, facts.node)
+        if self._session.is_local:
+            member.process = facts.process
         if facts.engine_hash != self._engine_hash:
             self.crew.replace(
                 member,
@@ -293,7 +295,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
         store.hold_lease(manifest.owner_starts)
         engine_hash = hashing.communicate(timeout=120)[0].strip()
         owner.manifest.engine_hash = engine_hash
-        screen = Screen(config, directory, owner.tracker)
+        screen = Screen(config, directory, owner.tracker, arguments.terminal)
         try:
             runtime = ClusterRuntime(owner, store, session, engine_hash)
             runtime.run(control, arguments.limit_elapsed_s, screen.update)
@@ -312,6 +314,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--server-url", default="")
     parsed = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The terminal belongs to the live view; what libraries print belongs into the log.
+    parsed.terminal, sys.stdout = sys.stdout, sys.stderr
     control = Control(parsed.control_fd)
     refused = (ResumeError, StoreRefused, LeaseHeld, RaySessionError, CrewError)
     try:

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from deploy.processes import ProcessMark, end
 
 START_LIMIT_S = 300.0
 """A constructor may compile, load torch and rebuild a window."""
 MAX_FAILED_STARTS = 5
 """Starts of one actor that never answered a step, one after another, before the owner gives up."""
 _MAX_DELAY_S = 20.0
+_LONGEST_REASON = 300
 _QUICK_S = 0.1
 _PAUSE_S = 0.2
 """An actor that answers at once has nothing to do: it is not asked again for so long."""
@@ -45,7 +48,8 @@ class Member:
     """Not called, or not started, before this time."""
     failed_starts: int = 0
     is_ready: bool = False
-    log: list[str] = field(default_factory=list)
+    process: ProcessMark | None = None
+    """Where it runs, if that is this machine."""
 
     @property
     def idle(self) -> bool:
@@ -160,10 +164,16 @@ class Crew:
 
         if member.handle is not None:
             ray.kill(member.handle, no_restart=True)
-        member.handle = member.reference = None
+        if member.process is not None:
+            # Ray asks the process to end; one that hangs does not hear it.
+            end([member.process], 0.0, gently=False)
+        member.handle = member.reference = member.process = None
 
 
 def _in_words(error: Exception) -> str:
-    """Return the last lines of what Ray says: the remote exception is at the end."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' | '.join(lines[-3:])}" if lines else type(error).__name__
+    """Return what Ray says in one line: a remote exception stands at the end of its text."""
+    text = str(error).strip()
+    if "its worker process has died" in text:
+        return "its process died"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:_LONGEST_REASON]

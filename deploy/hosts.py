@@ -18,6 +18,7 @@ import msgspec
 from deploy import components
 from deploy.components import PatientModelStore, Server
 from deploy.config import RunConfig
+from deploy.processes import ProcessMark, mark
 
 if TYPE_CHECKING:
     from actors.messages import StepReply, StepRequest
@@ -32,7 +33,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where a host runs and with which code."""
 
     node: str
-    pid: int
+    process: ProcessMark | None
     engine_hash: str
 
 
@@ -67,7 +68,7 @@ class Host:
         from engine.jit import engine_hash
 
         self._watchdog.called()
-        return HostFacts(node=platform.node(), pid=os.getpid(), engine_hash=engine_hash())
+        return HostFacts(node=platform.node(), process=mark(os.getpid()), engine_hash=engine_hash())
 
 
 class SelfPlayHost(Host):

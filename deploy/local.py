@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     tracker = runtime.owner.tracker
     tracker.root_pid = os.getppid()
     tracker.status.limit_s = max(0.0, parsed.limit_elapsed_s - tracker.elapsed_s())
-    screen = Screen(runtime.owner.config, directory, tracker)
+    screen = Screen(runtime.owner.config, directory, tracker, sys.stdout)
     try:
         runtime.run(control.stopping.is_set, parsed.limit_elapsed_s, screen.update)
         screen.state("stopped")

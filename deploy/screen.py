@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TextIO
+
+from rich.console import Console
 
 from deploy.config import RunConfig
 from deploy.liveview import LiveView
@@ -21,11 +24,16 @@ MEASURE_MEMORY_EVERY_S = 10.0
 class Screen:
     """Shows a tracker's status at a bounded rate. ``close`` ends live view and endpoint."""
 
-    def __init__(self, config: RunConfig, directory: RunDirectory, tracker: Tracker) -> None:
+    def __init__(
+        self, config: RunConfig, directory: RunDirectory, tracker: Tracker, terminal: TextIO
+    ) -> None:
+        """Draw on ``terminal``; whatever else is printed goes to where standard error went."""
+        log = sys.stderr
         self._directory = directory
         self._tracker = tracker
         self._metrics = Metrics(config.runtime.metrics_port)
-        self._view = LiveView(config)
+        self._view = LiveView(config, Console(file=terminal))
+        sys.stdout = sys.stderr = log  # a live view takes both over, to print above itself
         self._drawn_at = self._measured_at = float("-inf")
         tracker.status.metrics_url = self._metrics.url
 

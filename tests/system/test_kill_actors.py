@@ -1,0 +1,84 @@
+"""Processes of a live run killed with SIGKILL: it survives in place.
+
+Behaviours checked, in one run on real Ray with the real bundled server:
+* a self-play worker works again within 60 s and the run goes on; so do learner and gate
+* a worker that hangs is replaced after the limit of a step
+* the bundled server is started again; nothing accepted is lost
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deploy.processes import find, mark
+from deploy.status import RunStatus
+from tests.system.running import kill, live_run, warm_kernels
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(300)]
+AGAIN_S = 60.0
+
+
+def restarts(status: RunStatus, role: str) -> int:
+    return sum(worker.restarts for worker in status.workers if worker.role == role)
+
+
+def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path) -> None:
+    warm_kernels()
+    folder, began = tmp_path / "run", time.time()
+    with live_run(folder) as (run, supervisor):
+        run.wait_started(began)
+
+        # A self-play worker.
+        kill(run.actors("SelfPlayHost")[0])
+        run.wait(
+            lambda s: (
+                restarts(s, "selfplay") == 1
+                and all(w.plies_per_s > 0 for w in s.workers if w.role == "selfplay")
+            ),
+            "the killed worker playing again",
+            AGAIN_S,
+        )
+
+        # The learner, from its snapshot: steps go on, nothing starts from zero.
+        before = run.wait(lambda s: s.step > 0 and s.newest > 0, "an update")
+        kill(run.actors("LearnerHost")[0])
+        after = run.wait(
+            lambda s: restarts(s, "learner") == 1 and s.step > before.step,
+            "the killed learner training again",
+            AGAIN_S,
+        )
+        assert after.newest >= before.newest
+
+        # The gate.
+        kill(run.actors("GateHost")[0])
+        before = run.wait(lambda s: restarts(s, "gate") == 1, "the gate being replaced", AGAIN_S)
+        run.wait(lambda s: s.gate_games > before.gate_games, "the gate playing again", AGAIN_S)
+
+        # A worker that hangs.
+        hung = mark(run.actors("SelfPlayHost")[0].pid)
+        assert hung is not None
+        os.kill(hung.pid, signal.SIGSTOP)
+        run.wait(lambda s: restarts(s, "selfplay") == 2, "the hung worker being replaced", AGAIN_S)
+        assert find(hung) is None
+
+        # The server.
+        before = run.wait(lambda s: s.games_per_s > 0, "games")
+        kill(psutil.Process(run.server()["pid"]))
+        run.wait(
+            lambda s: s.server_restarts == 1 and s.totals.games > before.totals.games + 50,
+            "games behind the server's restart",
+            AGAIN_S,
+        )
+        added = run.num_entries_added()
+        run.wait(lambda s: s.totals.games >= added, "all accepted games ingested", AGAIN_S)
+
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(60) == 0
+        assert run.directory.load().totals.lost_entries == 0
+        run.assert_nothing_left()
