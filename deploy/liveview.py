@@ -205,13 +205,16 @@ def _state(status: RunStatus) -> Text:
     spent = invocation_s(status)
     style = STATE_STYLE.get(status.state, "bold")
     parts: list[str | tuple[str, str]] = [_label("state"), (status.state, style)]
-    if status.limit_s:
+    if status.state == "stopped":
+        pass
+    elif status.limit_s:
         left = max(0.0, status.limit_s - spent)
         parts.append(f"   {duration(spent)} of {duration(status.limit_s)}, {duration(left)} left")
     else:
         parts.append(f"   {duration(spent)}, until Ctrl-C")
     parts.append((f"   trained {duration(status.elapsed_s)} in all", "dim"))
-    parts.append((f"   {size(status.resident_bytes)}", "dim"))
+    if status.resident_bytes:
+        parts.append((f"   {size(status.resident_bytes)}", "dim"))
     return _line(*parts)
 
 

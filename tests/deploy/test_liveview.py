@@ -106,6 +106,16 @@ def test_a_new_run_shows_dashes_and_no_nan() -> None:
     assert "until Ctrl-C" in text
 
 
+def test_a_stopped_run_waits_for_nothing() -> None:
+    status = running_status()
+    status.state, status.resident_bytes, status.workers = "stopped", 0, []
+    text = "\n".join(screen(status))
+    assert "trained 4:12 in all" in text
+    assert "no process runs" in text
+    assert "left" not in text
+    assert "0 MB" not in text
+
+
 def test_alerts_are_seen() -> None:
     status = running_status()
     status.alerts = ["held-out R² below 0"]
