@@ -66,6 +66,7 @@ class Owner:
         self._stream = stream
         self._unavailable = unavailable
         self._announced = -1
+        self._store_away = False
         self._num_cpus = num_cpus or self.config.runtime.num_cpus or os.cpu_count() or 1
         # In the in-process runtime nobody outside hears of a version, and a crash goes back to the
         # last boundary as a whole: that is what makes resumed equal uninterrupted.
@@ -97,8 +98,11 @@ class Owner:
             for version in sorted(present - wanted):
                 self._store.delete(version)
         except self._unavailable as error:
-            self.tracker.say(f"model store is away: {error}")
+            if not self._store_away:
+                self.tracker.say(f"model store is away: {error}")
+            self._store_away = True
             return False
+        self._store_away = False
         self._announced = self.manifest.newest
         return True
 

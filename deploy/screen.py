@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TextIO
 
+import structlog
 from rich.console import Console
 
 from deploy.config import RunConfig
@@ -29,6 +30,14 @@ class Screen:
     ) -> None:
         """Draw on ``terminal``; whatever else is printed goes to where standard error went."""
         log = sys.stderr
+        structlog.configure(
+            processors=[
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0),
+            ],
+            logger_factory=structlog.PrintLoggerFactory(file=log),
+        )
+        self._log = structlog.get_logger()
         self._directory = directory
         self._tracker = tracker
         self._metrics = Metrics(config.runtime.metrics_port)
@@ -41,9 +50,7 @@ class Screen:
         """Show the present status, unless it was shown a moment ago (``now`` shows it anyway)."""
         clock = time.monotonic()
         for event in self._tracker.take_log():
-            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-            sys.stderr.write(f"{stamp} {event}\n")
-            sys.stderr.flush()
+            self._log.info(event)
         if not now and clock < self._drawn_at + DRAW_EVERY_S:
             return
         self._drawn_at = clock

@@ -9,6 +9,8 @@ import platform
 import time
 from collections.abc import Callable
 
+import redis
+
 from deploy.components import Server, read_password, redis_models
 from deploy.config import RunConfig
 from deploy.rundir import RunDirectory
@@ -16,13 +18,21 @@ from league.models import ModelStore
 from league.stores import ModelsUnreachable
 from replay import redis_admin
 from replay.redis_keys import RunKeys
-from replay.redis_link import StoreError, StoreUnreachable, connect
+from replay.redis_link import ReplyError, StoreError, StoreUnreachable, connect
 
 LOADING_LIMIT_S = 600.0
 """A server with a long append-only file may load for minutes before it answers."""
 
-AWAY: tuple[type[Exception], ...] = (ModelsUnreachable, StoreUnreachable)
-"""Errors by which store and stream say that they are away for a while."""
+AWAY: tuple[type[Exception], ...] = (
+    ModelsUnreachable,
+    StoreUnreachable,
+    ReplyError,
+    redis.RedisError,
+)
+"""Errors by which store and stream say that they are away for a while.
+
+Error replies are among them: a server whose disk or memory is full refuses writes until it is not.
+"""
 
 
 class RunStore:

@@ -1,0 +1,102 @@
+"""How Ray is told to authenticate, where its sockets lie, and actors that end by themselves.
+
+Behaviours checked (no Ray is started here):
+* a local Ray gets a token file of its own, mode 0600, kept over resumes
+* an existing cluster without a token is refused unless it may be open
+* the folder for sockets is short and the run's own
+* a host that nobody calls ends its process; environment of actors
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.config import RunConfig, RuntimeConfig
+from deploy.hosts import EXIT_SILENCE, environment
+from deploy.ray_session import RaySessionError, session_folder, set_authentication
+from deploy.rundir import RunDirectory
+from tests.deploy.waiting import ROOT
+
+CLUSTER = "10.0.0.5:6379"
+
+
+def config(*, address: str = "", allow_open: bool = False) -> RunConfig:
+    return RunConfig(runtime=RuntimeConfig(ray_address=address, allow_open_ray=allow_open))
+
+
+def test_local_ray_gets_a_token_that_only_its_owner_reads(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    environ = {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "of another cluster"}
+    set_authentication(config(), directory, environ)
+    path = Path(environ["RAY_AUTH_TOKEN_PATH"])
+    assert environ == {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path)}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    token = path.read_text()
+    assert len(token) == 64
+    set_authentication(config(), directory, environ)
+    assert path.read_text() == token
+    other = RunDirectory(tmp_path / "other")
+    other.path.mkdir()
+    set_authentication(config(), other, environ)
+    assert other.token_path.read_text() != token
+
+
+def test_existing_cluster_without_a_token_is_refused_by_name(tmp_path: Path) -> None:
+    environ: dict[str, str] = {}
+    with pytest.raises(RaySessionError, match=r"10\.0\.0\.5:6379.*--allow-open-ray"):
+        set_authentication(config(address=CLUSTER), RunDirectory(tmp_path), environ)
+    assert environ == {}
+
+
+@pytest.mark.parametrize("name", ["RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"])
+def test_token_of_an_existing_cluster_is_used(tmp_path: Path, name: str) -> None:
+    environ = {name: "given"}
+    set_authentication(config(address=CLUSTER), RunDirectory(tmp_path), environ)
+    assert environ == {name: "given", "RAY_AUTH_MODE": "token"}
+    assert not RunDirectory(tmp_path).token_path.exists()
+
+
+def test_open_cluster_is_used_when_that_is_allowed(tmp_path: Path) -> None:
+    environ: dict[str, str] = {}
+    set_authentication(config(address=CLUSTER, allow_open=True), RunDirectory(tmp_path), environ)
+    assert environ == {"RAY_AUTH_MODE": "disabled"}
+
+
+def test_folder_for_sockets_is_short_wherever_temporary_files_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/var/folders/" + "x" * 60)
+    folder = session_folder("0123456789ab")
+    assert len(str(folder)) <= 30
+    assert folder != session_folder("0123456789ac")
+
+
+def test_only_the_learner_may_see_a_gpu() -> None:
+    assert environment(1, gpu=False)["CUDA_VISIBLE_DEVICES"] == ""
+    assert "CUDA_VISIBLE_DEVICES" not in environment(4, gpu=True)
+    assert environment(4, gpu=True)["OMP_NUM_THREADS"] == "4"
+    assert not any(name.startswith("NUMBA") for name in environment(1, gpu=False))
+
+
+def test_process_whose_owner_is_silent_ends_by_itself() -> None:
+    code = (
+        "import time; from deploy.hosts import Watchdog;"
+        "dog = Watchdog(0.4); time.sleep(0.2); dog.called(); time.sleep(0.3);"
+        "print('alive after 0.5 s', flush=True); time.sleep(30)"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        env={**os.environ},
+    )
+    assert child.returncode == EXIT_SILENCE
+    assert child.stdout == "alive after 0.5 s\n"
