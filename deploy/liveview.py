@@ -364,7 +364,7 @@ def _workers(status: RunStatus, count: int) -> RenderableType:
 
 
 def _worker(worker: WorkerStatus) -> list[str | Text]:
-    playing = worker.role != "learner"
+    playing = worker.role == "selfplay"
     notes = [f"restarted {worker.restarts}×"] if worker.restarts else []
     if not worker.alive:
         notes.insert(0, "down")
@@ -374,7 +374,7 @@ def _worker(worker: WorkerStatus) -> list[str | Text]:
         Text(f"{worker.role} {worker.slot}", "" if worker.alive else "red"),
         worker.node or UNKNOWN,
         version(worker.model_version),
-        rate(worker.plies_per_s) if playing else worker.device or UNKNOWN,
+        rate(worker.plies_per_s) if playing else worker.device,
         rate(worker.simulations_per_s) if playing else "",
         f"{worker.evaluate_share:.0%}" if playing else "",
         number(worker.outbox) if playing else "",
