@@ -48,7 +48,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("simulations", [0, 64])
 def test_newest_version_beats_the_untrained_one(trained: Path, simulations: int) -> None:
     newest = RunDirectory(trained / "runs" / "smoke").load().newest
@@ -62,13 +62,13 @@ def test_newest_version_beats_the_untrained_one(trained: Path, simulations: int)
     assert report["distinct_games"] > 100
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_same_seed_in_one_process_plays_the_same_games(tmp_path: Path) -> None:
     games = []
     for name in ("first", "second"):
         arguments = ("train", "smoke", "--name", name, "--runtime", "inprocess", "--seed", "11")
         # Where the clock stops a run is not part of it: what both have must be the same.
-        cardleague(tmp_path, *arguments, "--minutes", "0.4", *QUICK_REPORT, timeout_s=140)
+        cardleague(tmp_path, *arguments, "--minutes", "0.4", *QUICK_REPORT, timeout_s=280)
         store = SegmentStore(tmp_path / "runs" / name / "segments")
         games.append([entry.payload for entry in store.entries("0-0")])
     common = min(map(len, games))
