@@ -34,15 +34,18 @@ FULL_SEARCH = 16
 """The root value comes from a full search (fast searches never feed λ-returns)."""
 
 EXAMPLE = np.dtype(
-    [
-        ("ply", np.uint16),  # plies played before this position
-        ("seat", np.uint8),  # whose view this is; all values below are from this seat's side
-        ("flags", np.uint8),
-        ("hand", np.uint16),  # index into Header.hand_ends
-        ("num_actions", np.uint16),  # entries in ``visits``; 0 without POLICY
-        ("model_version", np.uint32),  # version that searched here (policy lag)
-        ("root_value", np.float32),  # in [-1, 1]; NaN where no search was made
-    ]
+    (
+        np.record,
+        [
+            ("ply", np.uint16),  # plies played before this position
+            ("seat", np.uint8),  # whose view this is; all values below are from this seat's side
+            ("flags", np.uint8),
+            ("hand", np.uint16),  # index into Header.hand_ends
+            ("num_actions", np.uint16),  # entries in ``visits``; 0 without POLICY
+            ("model_version", np.uint32),  # version that searched here (policy lag)
+            ("root_value", np.float32),  # in [-1, 1]; NaN where no search was made
+        ],
+    )
 )
 
 
