@@ -54,7 +54,7 @@ STATE = np.dtype(
             ("cards", np.int8, (2,)),  # rank in hand: 0 J, 1 Q, 2 K; NO_CARD in a view: hidden
             ("board", np.int8),  # rank of the card to turn up; NO_CARD in a view: still hidden
             ("shown", np.int8),  # 1 once it is turned up
-            ("round", np.int8),  # 0 or 1
+            ("betting_round", np.int8),  # 0 or 1
             ("num_moves", np.int8, (NUM_ROUNDS,)),
             ("moves", np.int8, (NUM_ROUNDS, MAX_MOVES)),  # FOLD, CALL or RAISE; 0 where none yet
             ("raises", np.int8),  # of the present round
@@ -85,7 +85,7 @@ def _start(game: Any, state: Any, first: Any, second: Any, board: Any) -> None:
     state.cards[1] = second
     state.board = board
     state.shown = 0
-    state.round = 0
+    state.betting_round = 0
     for index in range(NUM_ROUNDS):
         state.num_moves[index] = 0
         for move in range(MAX_MOVES):
@@ -141,7 +141,7 @@ def legal_actions(game: Any, state: Any, actions: Any) -> Any:
 
 def apply(game: Any, state: Any, action: Any) -> Any:
     seat = np.int64(state.to_move)
-    index = np.int64(state.round)
+    index = np.int64(state.betting_round)
     state.moves[index, state.num_moves[index]] = action
     state.num_moves[index] += 1
     faced = state.paid[seat] != state.paid[1 - seat]
@@ -160,7 +160,7 @@ def apply(game: Any, state: Any, action: Any) -> Any:
 
 def deal_next(game: Any, state: Any) -> Any:
     state.shown = 1
-    state.round = 1
+    state.betting_round = 1
     state.raises = 0
     state.to_move = 0
 
@@ -199,7 +199,7 @@ def returns(game: Any, state: Any, out: Any) -> Any:
 def _copy_public(state: Any, out: Any) -> None:
     """Copy all but the cards."""
     out.shown = state.shown
-    out.round = state.round
+    out.betting_round = state.betting_round
     for index in range(NUM_ROUNDS):
         out.num_moves[index] = state.num_moves[index]
         for move in range(MAX_MOVES):
