@@ -57,14 +57,14 @@ def changes(subject: Subject, seed: int, count: int) -> Iterator[tuple[Any, Any,
 
 def check_views(subject: Subject) -> None:
     """The view, the one door out of a state, holds nothing else."""
-    for state, changed, seat in changes(subject, 1, 30):
+    for state, changed, seat in changes(subject, 1, subject.num_positions):
         same = subject.view(state, seat).tobytes() == subject.view(changed, seat).tobytes()
         _require(same, "the view", subject, state, seat)
 
 
 def check_features(subject: Subject) -> None:
     """Observations, on and off turn and between deals, and the candidates' features."""
-    for state, changed, seat in changes(subject, 2, 30):
+    for state, changed, seat in changes(subject, 2, subject.num_positions):
         same = _features(subject, state, seat) == _features(subject, changed, seat)
         _require(same, "the features", subject, state, seat)
 
@@ -86,7 +86,7 @@ def _features(subject: Subject, state: Any, seat: int) -> list[bytes]:
 
 def check_actions(subject: Subject) -> None:
     """Legal actions, and what the rule player makes of the position."""
-    for state, changed, seat in changes(subject, 3, 60):
+    for state, changed, seat in changes(subject, 3, subject.num_positions):
         if subject.mover(state) == seat:
             same = _choices(subject, state, seat) == _choices(subject, changed, seat)
             _require(same, "the legal actions or the rule player", subject, state, seat)
@@ -100,7 +100,7 @@ def _choices(subject: Subject, state: Any, seat: int) -> list[list[int]]:
 
 def check_worlds(subject: Subject) -> None:
     """Sampled worlds: the same for the same numbers, possible, and with a future of their own."""
-    for number, (state, changed, seat) in enumerate(changes(subject, 4, 60)):
+    for number, (state, changed, seat) in enumerate(changes(subject, 4, subject.num_positions)):
         worlds = []
         for record in (state, changed):
             rng = make_rng(number)
@@ -124,7 +124,7 @@ def check_worlds(subject: Subject) -> None:
 def check_searches(subject: Subject) -> None:
     """Visits, priors and values of searches, with every evaluator and several options."""
     chosen = []
-    for state, changed, seat in changes(subject, 5, 12):
+    for state, changed, seat in changes(subject, 5, subject.num_searched):
         if subject.mover(state) == seat and len(subject.legal(state)) > 1:
             chosen.append((state, changed, seat))
     assert chosen
@@ -186,7 +186,7 @@ def check_examples(subject: Subject) -> None:
     """
     rng = random.Random(6)
     num_policies = 0
-    for seed, state in enumerate(subject.positions(6, 8)):
+    for seed, state in enumerate(subject.positions(6, subject.num_games)):
         mover = subject.mover(state)
         if mover < 0:
             continue

@@ -109,6 +109,12 @@ class Subject:
     search_input: Callable[[Subject, Any, int], Any] = _view
     """``(subject, state, seat)`` -> the record that a search is given."""
     worker_type: type[WorkerFromState] = WorkerFromState
+    num_positions: int = 60
+    """Positions at which views, features, actions and worlds are compared."""
+    num_searched: int = 12
+    """Positions whose searches are compared."""
+    num_games: int = 10
+    """Games whose stored examples are compared."""
 
     @classmethod
     def of(cls, spec: GameSpec, game: Any) -> Subject:

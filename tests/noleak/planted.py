@@ -1,0 +1,255 @@
+"""Planted leaks: games and parts of the program with one function replaced.
+
+``python -m tests.noleak.planted`` runs the checks on each and prints, as JSON, which of them
+failed. It runs with the JIT off: a function replaced in Python takes effect at once, in the search
+too, nothing has to be compiled for it, and no machine code of a leaking game is left in a cache.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine import rules
+from engine.evaluation import EvalBatch
+from engine.game import get_spec
+from engine.games import cuarenta, kuhn, leduc
+from engine.jit import jit_enabled
+from engine.search.rollout import HashingEvaluator
+from replay.trajectory import Trajectory
+from tests.engine.hidden_worlds import HIDDEN
+from tests.noleak.checks import CHECKS, Leak
+from tests.noleak.subject import Subject, WorkerFromState
+
+ANNOUNCING = {"ronda": "4", "ronda_cap": "40"}
+ABSENT, ANNOUNCED = 1, 2
+"""Codes of Cuarenta's record for a seat that told nothing, and for one that announced."""
+
+
+def subject_with(module: Any, options: dict[str, str] | None = None, **functions: Any) -> Subject:
+    """Return the game of ``module`` under a type of its own, with ``functions`` replaced."""
+    spec = get_spec(module.SPEC.name)
+    # A type of its own each time: a function is found by the type of the game.
+    fields = spec.game_type._fields  # type: ignore[attr-defined]
+    number = len(_TYPES)
+    _TYPES.append(collections.namedtuple(f"Planted{number}", fields))
+    rules.implement(_TYPES[-1], vars(module) | functions)
+    game = _TYPES[-1](*spec.make("", options))
+    planted = dataclasses.replace(spec, game_type=_TYPES[-1], presets={"standard": game})
+    few = {"num_positions": 30, "num_searched": 5, "num_games": 4}
+    return Subject(planted, game, HIDDEN[spec.name], **few)
+
+
+_TYPES: list[Any] = []
+
+# --- poker ----------------------------------------------------------------------------------------
+
+
+def view_with_the_hand(game: Any, state: Any, seat: Any, out: Any) -> None:
+    other = state.cards[1 - seat]
+    leduc.view(game, state, seat, out)
+    out.cards[1 - seat] = other
+
+
+def hand_in_the_observation() -> Subject:
+    def observe(game: Any, view: Any, seat: Any, encoder: Any, out: Any) -> None:
+        leduc.observe(game, view, seat, encoder, out)
+        out[leduc.O_CARD] += 2.0 * view.cards[1 - seat]
+
+    return subject_with(leduc, view=view_with_the_hand, observe=observe)
+
+
+def determinizer_keeps_a_true_card() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        other = view.cards[1 - seat]
+        leduc.determinize(game, view, seat, rng, out)
+        if other != leduc.NO_CARD:
+            out.cards[1 - seat] = other
+
+    return subject_with(leduc, view=view_with_the_hand, determinize=determinize)
+
+
+def stock_order_is_the_true_one() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        board = state.board
+        leduc.view(game, state, seat, out)
+        out.board = board
+
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        board = view.board
+        leduc.determinize(game, view, seat, rng, out)
+        out.board = board
+
+    return subject_with(leduc, view=view, determinize=determinize)
+
+
+def rule_player_sees_the_hand() -> Subject:
+    def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
+        beaten = view.cards[1 - seat] > view.cards[seat]
+        return leduc.CALL if beaten else leduc.rule_action(game, view, seat, rng)
+
+    return subject_with(leduc, view=view_with_the_hand, rule_action=rule_action)
+
+
+class PeekingEvaluator(HashingEvaluator):
+    """Gives other priors when the others hold other cards."""
+
+    def __init__(self, hands: int) -> None:
+        super().__init__()
+        self._hands = hands
+
+    def evaluate(self, batch: EvalBatch, num_rows: int, num_candidates: int) -> None:
+        super().evaluate(batch, num_rows, num_candidates)
+        batch.logits[:num_candidates:2] += np.float32(0.25 * self._hands)
+
+
+def priors_from_the_true_hand() -> Subject:
+    def peeking(subject: Subject, state: Any) -> PeekingEvaluator:
+        return PeekingEvaluator(int(state.cards[0]) + 3 * int(state.cards[1]))
+
+    return dataclasses.replace(subject_with(kuhn), evaluators={"peeking": peeking})
+
+
+class RecordingWorker(WorkerFromState):
+    """Stores the true cards of both seats."""
+
+    def _trajectory(self, g: int) -> Trajectory:
+        trajectory = super()._trajectory(g)
+        trajectory.views["cards"][:] = self._games.states[g].cards
+        return trajectory
+
+
+def true_hand_in_a_stored_trajectory() -> Subject:
+    return dataclasses.replace(subject_with(leduc), worker_type=RecordingWorker)
+
+
+# --- Cuarenta -------------------------------------------------------------------------------------
+
+
+def without_facts(code: int) -> Callable[..., None]:
+    """Return a determinizer that forgets the announcements with this code."""
+
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        told = view.ronda.copy()
+        forgetful = view.copy()
+        forgetful.ronda[told == code] = 0
+        cuarenta.determinize(game, forgetful, seat, rng, out)
+        out.ronda[:] = told
+
+    return determinize
+
+
+class AnnouncingSubject(Subject):
+    """Takes positions in which some seat has announced three of a rank."""
+
+    def positions(self, seed: int, count: int) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < count:
+            found += [s for s in super().positions(seed, 100) if (s.ronda == ANNOUNCED).any()]
+            seed += 1
+        return found[:count]
+
+
+def announcement_dropped() -> Subject:
+    plain = subject_with(cuarenta, ANNOUNCING, determinize=without_facts(ANNOUNCED))
+    return AnnouncingSubject(plain.spec, plain.game, plain.hidden, num_positions=10)
+
+
+def absence_dropped() -> Subject:
+    return subject_with(cuarenta, ANNOUNCING, determinize=without_facts(ABSENT))
+
+
+def view_with_the_seed(game: Any, state: Any, seat: Any, out: Any) -> None:
+    seed = state.seed
+    cuarenta.view(game, state, seat, out)
+    out.seed = seed
+
+
+def stream_of_chance_is_the_true_one() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        seed = view.seed
+        cuarenta.determinize(game, view, seat, rng, out)
+        out.seed = seed
+
+    subject = subject_with(cuarenta, view=view_with_the_seed, determinize=determinize)
+    playouts = {"playouts": subject.evaluators["playouts"]}
+    return dataclasses.replace(subject, evaluators=playouts, num_searched=3)
+
+
+def stream_of_chance_is_used_again() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        cuarenta.determinize(game, view, seat, rng, out)
+        out.seed = np.uint64(5)
+
+    return subject_with(cuarenta, determinize=determinize)
+
+
+FEW = ("views", "worlds")
+ALL = tuple(CHECKS)
+PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
+    "nothing_in_kuhn": (lambda: subject_with(kuhn), ALL, set()),
+    "nothing_in_leduc": (lambda: subject_with(leduc), ALL, set()),
+    "nothing_in_cuarenta": (lambda: subject_with(cuarenta, ANNOUNCING), FEW, set()),
+    "hand_in_the_observation": (
+        hand_in_the_observation,
+        ALL,
+        {"views", "features", "examples"},  # a search observes its own sampled hand
+    ),
+    "determinizer_keeps_a_true_card": (
+        determinizer_keeps_a_true_card,
+        ALL,
+        {"views", "worlds", "searches", "examples"},
+    ),
+    "stock_order_is_the_true_one": (
+        stock_order_is_the_true_one,
+        ALL,
+        {"views", "worlds", "actions", "searches", "examples"},
+    ),
+    "rule_player_sees_the_hand": (
+        rule_player_sees_the_hand,
+        ("views", "actions"),
+        {"views", "actions"},
+    ),
+    "priors_from_the_true_hand": (priors_from_the_true_hand, ALL, {"searches"}),
+    "true_hand_in_a_stored_trajectory": (true_hand_in_a_stored_trajectory, ALL, {"examples"}),
+    "stream_of_chance_is_the_true_one": (
+        stream_of_chance_is_the_true_one,
+        (*FEW, "searches"),
+        {"views", "worlds", "searches"},
+    ),
+    "stream_of_chance_is_used_again": (stream_of_chance_is_used_again, FEW, {"worlds"}),
+    "announcement_dropped": (announcement_dropped, FEW, {"worlds"}),
+    "absence_dropped": (absence_dropped, FEW, {"worlds"}),
+}
+"""By name: how to make the subject, which checks are run on it, and which of them must fail."""
+
+
+def failed_checks(name: str) -> list[str]:
+    """Run the checks of one planted leak; return those that failed."""
+    make, checks, _ = PLANTED[name]
+    subject = make()
+    failed = []
+    for check in checks:
+        try:
+            CHECKS[check](subject)
+        except Leak:
+            failed.append(check)
+    return failed
+
+
+def main() -> None:
+    """Print the failed checks of every planted leak."""
+    if jit_enabled():
+        raise SystemExit("run it with NUMBA_DISABLE_JIT=1")
+    names = sys.argv[1:] or list(PLANTED)
+    print(json.dumps({name: failed_checks(name) for name in names}))
+
+
+if __name__ == "__main__":
+    main()
