@@ -229,9 +229,17 @@ class Search:
                 f"allowed are 0 to {len(self._forest.has_equity) - 1}"
             )
         self._alpha = float(dirichlet_alpha)
-        settings = (seats, models, simulations, seeds, noise_share)
-        records = np.asarray(views).view(np.ndarray)
-        error = begin_trees(self.game, self._forest, trees, records, settings)
+        # One layout and one set of dtypes: another would be compiled anew.
+        settings = (
+            np.ascontiguousarray(seats, np.int64),
+            np.ascontiguousarray(models, np.int32),
+            np.ascontiguousarray(simulations, np.int64),
+            np.ascontiguousarray(seeds, np.uint64),
+            np.ascontiguousarray(noise_share, np.float64),
+        )
+        slots = np.ascontiguousarray(trees, np.int64)
+        records = np.ascontiguousarray(views).view(np.ndarray)
+        error = begin_trees(self.game, self._forest, slots, records, settings)
         if error == BAD_SLOT:
             raise ValueError(f"trees {trees}: allowed are 0 to {self.num_trees - 1}")
         if error == BAD_SEAT:

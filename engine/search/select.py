@@ -249,11 +249,19 @@ def between_hands(game: Any, forest: Any, t: Any, d: Any) -> Any:
 
 @inlined
 def value_by_equity(game: Any, forest: Any, t: Any, d: Any) -> None:
-    """Write 2 p - 1 of each side to the descent's values."""
-    model = forest.trees[t].model
-    for side in range(num_sides(game)):
-        row = equity_index(game, forest.worlds[t, d], side)
-        forest.values[t, d, side] = 2.0 * forest.equity[model, row] - 1.0
+    """Write 2 p - 1 to the descent's values: of the root's side, and of the others where several.
+
+    With two sides the other has the negative, whatever an estimated table says of its row.
+    """
+    tree = forest.trees[t]
+    own = side_of(game, tree.seat)
+    sides = num_sides(game)
+    for side in range(sides):
+        if side == own or sides > 2:
+            row = equity_index(game, forest.worlds[t, d], side)
+            forest.values[t, d, side] = 2.0 * forest.equity[tree.model, row] - 1.0
+    if sides == 2:
+        forest.values[t, d, 1 - own] = -forest.values[t, d, own]
 
 
 @inlined

@@ -149,9 +149,13 @@ class NaiveSearch:
         """Value per side between two hands, by the equity table; empty elsewhere."""
         if self.equity is None or self.rules.equity_index(self.game, world, 0) < 0:
             return []
-        sides = range(int(self.rules.num_sides(self.game)))
-        rows = [self.rules.equity_index(self.game, world, side) for side in sides]
-        return [2.0 * float(self.equity[row]) - 1.0 for row in rows]
+        sides = int(self.rules.num_sides(self.game))
+        rows = [self.rules.equity_index(self.game, world, side) for side in range(sides)]
+        values = [2.0 * float(self.equity[row]) - 1.0 for row in rows]
+        if sides == 2:
+            own = int(self.rules.side_of(self.game, self.seat))
+            values[1 - own] = -values[own]
+        return values
 
     def value_between_deals(self, world: Any) -> list[float]:
         by_table = self.hand_value(world)
