@@ -15,16 +15,26 @@ import pytest
 from engine.jit import jit_enabled
 from engine.search.ismcts import Search, search_options
 from engine.search.rollout import HashingEvaluator, RolloutEvaluator
-from tests.engine.searching import begin, kuhn_positions, read, relay_positions
+from tests.engine.searching import (
+    begin,
+    cuarenta_positions,
+    kuhn_positions,
+    read,
+    relay_positions,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ({}, {"opponents": "policy", "leaf_value": "root_seat"})
 
 
 def findings() -> list[Any]:
-    """Search small games in several ways, with hashes and playouts, with noise, and list it all."""
+    """Search in several ways, with hashes and playouts, with noise, and list what is found."""
     found: list[Any] = []
-    for positions in (kuhn_positions(), relay_positions(6)):
+    for positions, budget in (
+        (kuhn_positions(), 24),
+        (relay_positions(6), 24),
+        (cuarenta_positions(2), 8),
+    ):
         for words in MODES:
             for evaluator in (
                 HashingEvaluator(),
@@ -37,11 +47,11 @@ def findings() -> list[Any]:
                         positions.spec.encoders[0],
                         search_options(**words),  # type: ignore[arg-type]
                         num_trees=len(positions),
-                        max_simulations=24,
+                        max_simulations=budget,
                         descents=descents,
                         check_views=True,
                     )
-                    begin(search, positions, 24, noise=0.25)
+                    begin(search, positions, budget, noise=0.25)
                     search.run(evaluator)
                     result = read(search, np.arange(len(positions)))
                     found.append([result.visits.tolist(), result.values.tolist()])
