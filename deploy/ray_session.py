@@ -96,6 +96,7 @@ class RaySession:
         if self.is_local:
             shutil.rmtree(self._folder, ignore_errors=True)
             arguments |= {
+                "address": "local",  # never a cluster that happens to run on this machine
                 "num_cpus": self._config.runtime.num_cpus or None,
                 "object_store_memory": self._config.runtime.object_store_mb << 20,
                 "include_dashboard": False,

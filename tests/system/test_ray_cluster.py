@@ -1,0 +1,162 @@
+"""An existing Ray cluster of two nodes and an own server.
+
+Behaviours checked:
+* Ray asks for the token: a client without it gets in nowhere
+* the bundled server is refused on more than one node, naming what to give instead
+* a run on the cluster with an own server plays on both nodes, and leaves neither an actor nor the
+  lease behind; the cluster goes on
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from replay.embedded import EmbeddedServer
+from replay.redis_keys import RunKeys
+from tests.deploy.waiting import ROOT, nothing_left
+from tests.system.running import HOST, LiveRun, live_run, warm_kernels
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(280)]
+
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+
+node = {"num_cpus": 4, "object_store_memory": 100 << 20}
+cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+cluster.add_node(**node)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, token: Path) -> Iterator[str]:
+    """A cluster of two nodes on this machine that asks for ``token``; yields its address."""
+    environ = {
+        **os.environ,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_TMPDIR": str(folder),
+    }
+    (folder / "ray").mkdir(parents=True)
+    with nothing_left(folder):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CLUSTER],
+            cwd=ROOT,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            address = child.stdout.readline().strip()
+            assert address, "the cluster did not start"
+            yield address
+        finally:
+            child.stdin.close()
+            child.stdout.close()
+            child.wait(60)
+            shutil.rmtree(folder)
+
+
+def asked(address: str, code: str, token: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a driver of the cluster."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH")}
+    environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)} if token else {}
+    script = f"import ray, json; ray.init({address!r}, logging_level='ERROR'); {code}"
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+LIVING_ACTORS = (
+    "from ray.util import list_named_actors;"
+    "print(json.dumps(list_named_actors(all_namespaces=True)))"
+)
+
+
+def test_run_on_an_existing_cluster_with_an_own_server(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm_kernels()
+    token = tmp_path / "token"
+    token.write_text("ab" * 32)
+    session = Path("/tmp") / f"cl-test-{os.getpid()}"
+    server = EmbeddedServer(tmp_path / "own-server")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+    try:
+        with cluster(session, token) as address:
+            assert asked(address, "print(1)", None).returncode != 0
+
+            refused = subprocess.run(
+                [
+                    *(sys.executable, "-m", HOST, str(tmp_path / "bundled")),
+                    f"runtime.ray_address={address}",
+                ],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+            assert refused.returncode == 1
+            assert "--redis-url" in refused.stderr
+
+            server.start()
+            run_on(tmp_path / "run", address, server, token)
+    finally:
+        server.stop()
+
+
+def run_on(folder: Path, address: str, server: EmbeddedServer, token: Path) -> None:
+    """Play on the cluster for a while, stop, and look at what is left."""
+    began = time.time()
+    overrides = (f"runtime.ray_address={address}", f"replay.redis_url={server.url}")
+    with live_run(folder, *overrides) as (run, supervisor):
+        run.wait_started(began)
+        run.wait(lambda s: s.step > 0 and s.newest > 0, "some training")
+        lease = RunKeys(run.directory.load().run_id).lease
+        with redis.Redis.from_url(server.url) as client:
+            assert client.exists(lease)
+        assert len(nodes_of_actors(address, token)) == 2
+        supervisor.terminate()
+        assert supervisor.wait(60) == 0
+        with redis.Redis.from_url(server.url) as client:
+            assert not client.exists(lease)
+        assert LiveRun(folder).directory.load().step > 0
+        found = asked(address, LIVING_ACTORS, token)
+        assert json.loads(found.stdout.splitlines()[-1]) == [], found.stderr
+
+
+def nodes_of_actors(address: str, token: Path) -> set[str]:
+    """Return the ids of the nodes on which the run's actors live."""
+    code = (
+        "from ray._private.state import actors;"
+        "print(json.dumps([a['Address']['NodeID'] for a in actors().values()"
+        " if a['State'] == 'ALIVE']))"
+    )
+    found = asked(address, code, token)
+    answer: Any = json.loads(found.stdout.splitlines()[-1])
+    return set(answer)
