@@ -4,6 +4,7 @@ Behaviours checked, in one run on real Ray with the real bundled server:
 * a self-play worker works again within 60 s and the run goes on; so do learner and gate
 * a worker that hangs is replaced after the limit of a step
 * the bundled server is started again; nothing accepted is lost
+* SIGTERM saves and leaves no process
 """
 
 from __future__ import annotations
@@ -80,5 +81,10 @@ def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path)
 
         supervisor.send_signal(signal.SIGTERM)
         assert supervisor.wait(60) == 0
-        assert run.directory.load().totals.lost_entries == 0
         run.assert_nothing_left()
+        manifest = run.directory.load()
+        assert manifest.totals.lost_entries == 0
+        assert manifest.learner is not None
+        assert manifest.gate is not None
+        assert run.directory.get(manifest.learner)
+        assert manifest.totals.games >= before.totals.games
