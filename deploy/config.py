@@ -1,7 +1,7 @@
 """The resolved configuration of a run, composed from the rooms' own options.
 
 Room: deploy. Light imports only: ``cardleague --help`` and the supervisor load this module.
-Precedence: preset or file < environment (``CARDLEAGUE_SECTION__KEY``) < ``--set section.key=value``.
+Precedence: preset or file < environment (``CARDLEAGUE_SECTION__KEY``) < ``--set``.
 Loading and overriding live in deploy.presets.
 """
 

@@ -1,7 +1,7 @@
 """What the owner says of a run: one struct for the live view, ``status``, and the metrics.
 
-Room: deploy. The owner replaces ``status.json`` in the run directory atomically with it; readers need
-nothing but this module.
+Room: deploy. The owner replaces ``status.json`` in the run directory atomically with it; readers
+need nothing but this module.
 """
 
 from __future__ import annotations
