@@ -39,7 +39,7 @@ INLINED_OPTIONS: dict[str, Any] = {
 
 @functools.cache
 def engine_hash() -> str:
-    """Hex digest of all engine sources: equal on two nodes exactly if they play by the same code."""
+    """Hex digest of all engine sources: nodes with equal digests play by the same code."""
     digest = hashlib.sha256()
     for path in sorted(ENGINE_ROOT.rglob("*.py")):
         digest.update(str(path.relative_to(ENGINE_ROOT)).encode())
