@@ -11,7 +11,8 @@ from engine import rules
 from engine.evaluation import Evaluator, new_batch
 from engine.game import GameSpec, get_spec
 from engine.rng import make_rng, next_u64
-from engine.search.ismcts import Search
+from engine.search.ismcts import Search, SearchOptions
+from engine.search.tree import PoolSize
 from tests.engine import relay_game
 
 
@@ -177,3 +178,33 @@ def one_row_answers(positions: Positions, evaluator: Evaluator, model: int = 0) 
         return [float(x) for x in batch.logits[: len(legal)]], [float(x) for x in batch.values[0]]
 
     return evaluate
+
+
+def new_search(
+    positions: Positions,
+    *,
+    options: SearchOptions = SearchOptions(),  # noqa: B008 - immutable
+    trees: int = 0,
+    simulations: int = 64,
+    descents: int = 1,
+    models: int = 1,
+    pool: PoolSize | None = None,
+    check_views: bool = False,
+) -> Search:
+    return Search(
+        positions.spec,
+        positions.game,
+        positions.spec.encoders[0],
+        options,
+        num_trees=trees or len(positions),
+        max_simulations=simulations,
+        descents=descents,
+        num_models=models,
+        pool=pool,
+        check_views=check_views,
+    )
+
+
+def assert_same(left: Found, right: Found) -> None:
+    for name, array in vars(left).items():
+        np.testing.assert_array_equal(array, getattr(right, name), err_msg=name)
