@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import socket
 import subprocess
@@ -134,7 +135,7 @@ def test_an_up_to_date_environment_is_left_alone(tmp_path: Path) -> None:
     (environment / "bin").mkdir(parents=True)
     (environment / "bin" / "cardleague").touch()
     stamp = {
-        "fingerprint": setup_venv.fingerprint(ROOT, setup_venv.platform.python_version()),
+        "fingerprint": setup_venv.fingerprint(ROOT, platform.python_version()),
         "torch": "cpu",
         "extras": "learner,test",
     }
