@@ -31,35 +31,13 @@ from learner.config import NetworkConfig
 from learner.export import Exporter
 from learner.network import NetworkShape, build_network
 from replay.codec import decode
+from replay.marks import START
+from replay.memory import MemoryStore, MemoryWriter
 from replay.trajectory import Trajectory
 from tests.engine.hidden_worlds import HIDDEN, HiddenPart
 
 MakeEvaluator = Callable[["Subject", Any], Evaluator]
 """``(subject, true state)`` -> evaluator. An honest one has no use for the state."""
-
-
-class ListWriter:
-    """Takes every game at once."""
-
-    def __init__(self) -> None:
-        self.payloads: list[bytes] = []
-
-    def append(self, payload: bytes) -> None:
-        self.payloads.append(payload)
-
-    def poll(self, timeout_s: float) -> int:
-        return 0
-
-    @property
-    def num_pending(self) -> int:
-        return 0
-
-    @property
-    def num_accepted(self) -> int:
-        return len(self.payloads)
-
-    def close(self) -> None:
-        self.payloads.clear()
 
 
 class WorkerFromState(SelfPlayWorker):
@@ -190,7 +168,7 @@ class Subject:
 
         All randomness but the cards follows from ``seed``.
         """
-        writer, models = ListWriter(), MemoryModelStore()
+        store, models = MemoryStore(), MemoryModelStore()
         models.put(0, self.model)
         worker = self.worker_type(
             config=SelfPlayConfig(
@@ -206,7 +184,7 @@ class Subject:
             game=self.game,
             encoder=self.spec.encoders[0],
             models=models,
-            writer=writer,
+            writer=MemoryWriter(store, "test"),
             run_id="test",
             node="here",
             slot=0,
@@ -218,6 +196,6 @@ class Subject:
         request = StepRequest(epoch=1, league=league, max_evaluations=50, insert_budget=-1)
         for _ in range(2_000):
             worker.step(request)
-            if writer.payloads:
-                return decode(writer.payloads[0], self.spec)
+            if entries := store.since("0", START):
+                return decode(entries[0].payload, self.spec)
         raise AssertionError("no game ended in 100,000 batches")
