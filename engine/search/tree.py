@@ -171,8 +171,8 @@ class PoolSize(NamedTuple):
 
 def default_pool(max_simulations: int, max_actions: int) -> PoolSize:
     """Return pools that rarely fill: forced moves make nodes beside the one a simulation."""
-    nodes = max_simulations + max_simulations // 2 + 8
-    return PoolSize(nodes=nodes, edges=nodes * min(max_actions, 8) + max_actions)
+    nodes = 2 * max_simulations + 8
+    return PoolSize(nodes=nodes, edges=nodes * min(max_actions, 6) + max_actions)
 
 
 class ForestShape(NamedTuple):
