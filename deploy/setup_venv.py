@@ -88,6 +88,14 @@ def pinned(name: str, root: Path) -> str:
     raise SetupError(f"constraints.txt pins no {name}")
 
 
+def has_pinned(python: Path, name: str, root: Path) -> bool:
+    """Return whether the environment of ``python`` has the pinned ``name``, of whichever build."""
+    code = "import sys; from importlib import metadata; print(metadata.version(sys.argv[1]))"
+    found = subprocess.run([python, "-c", code, name], capture_output=True, text=True)
+    version = found.stdout.strip().partition("+")[0]
+    return found.returncode == 0 and f"{name}=={version}" == pinned(name, root)
+
+
 def download_size(torch: str, system: str) -> str:
     """Return in words what installing torch downloads."""
     if torch == "cuda":
@@ -156,8 +164,9 @@ def install(environment: Path, extras: Sequence[str], torch: str, stamp: dict[st
         command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
         return subprocess.run(command).returncode == 0
 
-    if "learner" in extras:
-        if stamp.get("torch", torch) != torch:
+    changed = stamp.get("torch", torch) != torch
+    if "learner" in extras and (changed or not has_pinned(python, "torch", ROOT)):
+        if changed:
             pip("uninstall", "-y", "torch")
         install_torch(torch, pip, ROOT, system=platform.system())
     say("Installing the other pinned packages: a download of about 0.3 GB when nothing is cached.")

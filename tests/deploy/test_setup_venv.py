@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,14 @@ def test_changed_pins_change_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "constraints.txt").write_text("numpy==1\n")
     assert setup_venv.fingerprint(tmp_path, "3.11.7") != before
     assert setup_venv.fingerprint(tmp_path, "3.12.0") != setup_venv.fingerprint(tmp_path, "3.11.7")
+
+
+def test_an_installed_package_is_compared_with_its_pin(tmp_path: Path) -> None:
+    python, version = Path(sys.executable), metadata.version("rich")
+    for pin, expected in ((version, True), ("0.1", False)):
+        (tmp_path / "constraints.txt").write_text(f"rich=={pin}\nno-such-package==1\n")
+        assert setup_venv.has_pinned(python, "rich", tmp_path) is expected
+    assert not setup_venv.has_pinned(python, "no-such-package", tmp_path)
 
 
 def test_damaged_stamp_counts_as_none(tmp_path: Path) -> None:
