@@ -20,6 +20,7 @@ from pathlib import Path
 import tyro
 
 from deploy.commands import UserError
+from deploy.commands.bench import bench
 from deploy.commands.info import games, warmup
 from deploy.commands.models import export, match
 from deploy.commands.runs import resume, status, train
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "export": export,
     "games": games,
     "warmup": warmup,
+    "bench": bench,
 }
 DESCRIPTION = "Actor-learner training for card games of hidden information."
 EXIT_USAGE = 2
