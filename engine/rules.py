@@ -2,9 +2,9 @@
 
 Room: engine. ``game`` is a NamedTuple of int options; its *type* picks the rules, its *fields* are
 the variant. Every function below is declared once, and implemented once per game in a module of
-``engine/games`` that calls ``engine.game.register``. Compiled callers reach the implementation through
-``numba.extending.overload`` (static, inlined, cached on disk); Python callers, and all callers when
-the JIT is off, through ``functools.singledispatch``.
+``engine/games`` that calls ``engine.game.register``. Compiled callers reach the implementation
+through ``numba.extending.overload`` (static, inlined, cached on disk); Python callers, and all
+callers when the JIT is off, through ``functools.singledispatch``.
 
 Shapes and words
     state    one numpy structured record (``np.record``), changed in place. Fields by attribute.
@@ -109,7 +109,7 @@ def side_of(game: Any, seat: Any) -> Any:
 
 @_generic
 def deal(game: Any, state: Any, seed: Any) -> Any:
-    """Overwrite ``state`` with the start of a game: first dealer and every deck follow from seed."""
+    """Overwrite ``state`` with the start of a game; dealer and every deck follow from seed."""
     raise _missing(game, "deal")
 
 

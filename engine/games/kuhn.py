@@ -41,7 +41,7 @@ STATE = np.dtype(
 )
 
 
-def num_seats(game: Any) -> Any:  # noqa: D103 - documented in engine.rules, as all below
+def num_seats(game: Any) -> Any:  # documented in engine.rules, as all below
     return 2
 
 
