@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from engine import rules
+from engine.play import GameJob, Table
+from engine.players import RulePlayer
 from engine.rng import make_rng
 from engine.search.ismcts import Search, SearchOptions, search_options
 from replay.trajectory import BETWEEN_DEALS, OFF_TURN, POLICY, Trajectory
@@ -190,14 +192,15 @@ def check_examples(subject: Subject) -> None:
         mover = subject.mover(state)
         if mover < 0:
             continue
-        played = subject.play_from(state, seed)
+        played, searched = subject.play_from(state, seed)
+        _require_views(subject, "a search of self-play", searched)
         hidden = subject.hidden
         for change in (hidden.change, hidden.change_future):
             changed = change(subject.spec, subject.game, state, mover, rng)
             if changed.tobytes() == state.tobytes():
                 continue
             moved = _changed_seats(subject, state, changed)
-            again = subject.play_from(changed, seed)
+            again, _ = subject.play_from(changed, seed)
             before, after = (_stored(subject, game, moved) for game in (played, again))
             _require(before == after, "a stored example", subject, state, mover)
             num_policies += sum(policy for policy, _ in before)
@@ -237,6 +240,37 @@ def _stored(subject: Subject, game: Trajectory, moved: set[int]) -> list[tuple[b
     return found
 
 
+def _require_views(subject: Subject, who: str, given: list[tuple[Any, int]]) -> None:
+    """Raise Leak unless every record is the view of its seat and holds nothing else."""
+    assert given
+    for record, seat in given:
+        if subject.view(record, seat).tobytes() != record.tobytes():
+            raise Leak(f"{who} was given more than the view of seat {seat}: {record}")
+
+
+class _Recorder(RulePlayer):
+    """Plays by the rules and keeps what it was given."""
+
+    given: list[tuple[Any, int]]
+
+    def act(self, views: Any, seats: Any, keys: Any, out_actions: Any) -> None:
+        self.given += [(view.copy(), int(seat)) for view, seat in zip(views, seats, strict=True)]
+        super().act(views, seats, keys, out_actions)
+
+
+def check_players(subject: Subject) -> None:
+    """Players at a table are given views."""
+    player = _Recorder(subject.spec, subject.game)
+    player.given = []
+    jobs = [GameJob(i, 0, i, (0,) * subject.num_seats) for i in range(3)]
+    Table(subject.spec, subject.game, [player], jobs, num_slots=2).play_all()
+    records = subject.spec.new_states(len(player.given))
+    for i, (view, _) in enumerate(player.given):
+        records[i] = view
+    given = [(records[i], seat) for i, (_, seat) in enumerate(player.given)]
+    _require_views(subject, "a player", given)
+
+
 CHECKS: dict[str, Callable[[Subject], None]] = {
     "views": check_views,
     "features": check_features,
@@ -244,4 +278,5 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "worlds": check_worlds,
     "searches": check_searches,
     "examples": check_examples,
+    "players": check_players,
 }

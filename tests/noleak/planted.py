@@ -129,6 +129,19 @@ def true_hand_in_a_stored_trajectory() -> Subject:
     return dataclasses.replace(subject_with(leduc), worker_type=RecordingWorker)
 
 
+class CarelessWorker(WorkerFromState):
+    """Gives the true state to the search."""
+
+    def _begin(self, rows: Any) -> None:
+        for row in rows:
+            self._searches.views[row] = self._games.states[self._searches.games[row]]
+        super()._begin(rows)
+
+
+def self_play_searches_from_the_state() -> Subject:
+    return dataclasses.replace(subject_with(leduc), worker_type=CarelessWorker)
+
+
 # --- Cuarenta -------------------------------------------------------------------------------------
 
 
@@ -218,6 +231,11 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     ),
     "priors_from_the_true_hand": (priors_from_the_true_hand, ALL, {"searches"}),
     "true_hand_in_a_stored_trajectory": (true_hand_in_a_stored_trajectory, ALL, {"examples"}),
+    "self_play_searches_from_the_state": (
+        self_play_searches_from_the_state,
+        ("examples", "players"),
+        {"examples"},
+    ),
     "stream_of_chance_is_the_true_one": (
         stream_of_chance_is_the_true_one,
         (*FEW, "searches"),

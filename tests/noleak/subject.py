@@ -44,6 +44,14 @@ class WorkerFromState(SelfPlayWorker):
     """Self-play in which every game starts from one given state instead of a deal."""
 
     first_state: Any = None
+    searched: list[tuple[Any, int]]
+    """What every search was given: (record, seat)."""
+
+    def _begin(self, rows: Any) -> None:
+        for row in rows:
+            seat = int(self._searches.seats[row])
+            self.searched.append((self._searches.views[row].copy(), seat))
+        super()._begin(rows)
 
     def _start(self, indices: Any, league: LeagueState) -> None:
         for g in indices:
@@ -163,10 +171,11 @@ class Subject:
                     rules.apply(self.game, state, legal[below(rng, len(legal))])
         return random.Random(seed).sample(found, count)
 
-    def play_from(self, state: Any, seed: int) -> Trajectory:
+    def play_from(self, state: Any, seed: int) -> tuple[Trajectory, list[tuple[Any, int]]]:
         """Return what self-play stores of a game that starts with ``state``.
 
-        All randomness but the cards follows from ``seed``.
+        Also (record, seat) of everything that was given to a search on the way. All randomness but
+        the cards follows from ``seed``.
         """
         store, models = MemoryStore(), MemoryModelStore()
         models.put(0, self.model)
@@ -191,11 +200,11 @@ class Subject:
             epoch=1,
             seed=seed,
         )
-        worker.first_state = state
+        worker.first_state, worker.searched = state, []
         league = LeagueState(newest=0, champion=0, pool=())
         request = StepRequest(epoch=1, league=league, max_evaluations=50, insert_budget=-1)
         for _ in range(2_000):
             worker.step(request)
             if entries := store.since("0", START):
-                return decode(entries[0].payload, self.spec)
+                return decode(entries[0].payload, self.spec), worker.searched
         raise AssertionError("no game ended in 100,000 batches")
