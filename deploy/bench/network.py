@@ -1,7 +1,7 @@
 """Groups ``network``, ``decision`` and ``onnx``: search that asks a network. Room: deploy.
 
-The network is the preset's, with untrained weights: what it costs does not depend on them, but the
-trees do, and those of a trained network are deeper and narrower.
+The network is the preset's. What it costs does not depend on its weights, but the trees do: those
+of a trained network are deeper and narrower.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deploy.bench.figures import (
     timed,
 )
 from deploy.bench.playouts import Work
-from deploy.bench.setup import PRESET, SEED, Setup, positions
+from deploy.bench.setup import SEED, Setup, positions
 from deploy.bench.stopwatch import watched
 from engine.evaluation import EvalBatch, Evaluator, new_batch
 from engine.jit import kernel
@@ -81,7 +81,7 @@ def measure(setup: Setup) -> list[Figure]:
             samples.append(timed(work))
             splits.append(dict(stopwatch.seconds))
             leaves.append((search.num_rows_evaluated - rows) / samples[-1].done)
-    how = f"{trees} trees, {budget} simulations each, network of {PRESET} (untrained), one core"
+    how = f"{trees} trees, {budget} simulations each, {setup.network}, one core"
     return [
         figure(
             "network",
@@ -239,10 +239,13 @@ def measure_decision(setup: Setup) -> list[Figure]:
     enough = next((n for n in found if found[n].value <= DECISION_GOAL_MS), best)
     table = ", ".join(f"{descents}: {found[descents].value:.2f}" for descents in found)
     return [
-        _decision(found[1], f"one decision, {simulations} simulations, one descent", "one tree"),
+        _decision(
+            setup, found[1], f"one decision, {simulations} simulations, one descent", "one tree"
+        ),
         *(
             [
                 _decision(
+                    setup,
                     found[enough],
                     f"one decision, {simulations} simulations, {enough} descents at once",
                     "one tree with virtual loss, the fewest descents that reach the goal",
@@ -252,6 +255,7 @@ def measure_decision(setup: Setup) -> list[Figure]:
             else []
         ),
         _decision(
+            setup,
             found[best],
             f"one decision, {simulations} simulations, {best} descents at once",
             f"one tree with virtual loss, the quickest of (descents: ms) {table}; "
@@ -260,13 +264,13 @@ def measure_decision(setup: Setup) -> list[Figure]:
     ]
 
 
-def _decision(estimate: Estimate, name: str, how: str) -> Figure:
+def _decision(setup: Setup, estimate: Estimate, name: str, how: str) -> Figure:
     return figure(
         "decision",
         name,
         "ms",
         estimate,
-        f"{how}; network of {PRESET} (untrained), positions of random games",
+        f"{how}; {setup.network}, positions of random games",
         reference=10.0,
         goal=DECISION_GOAL_MS,
         lower_is_better=True,
@@ -300,9 +304,8 @@ def _decide(setup: Setup, descents: int, simulations: int) -> list[Sample]:
 
 def measure_onnx(setup: Setup) -> list[Figure]:
     """Return the time of a leaf in ONNX Runtime at several batch sizes."""
-    config, evaluator = setup.config.network, setup.evaluator()
-    encoder = setup.parts.encoder
-    shape = f"{encoder.observation_size}-{config.width} x {config.num_layers} layers"
+    evaluator, encoder = setup.evaluator(), setup.parts.encoder
+    shape = f"{encoder.observation_size} features, {setup.network}"
     return [
         figure(
             "onnx",

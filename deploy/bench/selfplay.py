@@ -23,7 +23,7 @@ from deploy.bench.figures import (
     timed,
 )
 from deploy.bench.network import SEARCH_PARTS
-from deploy.bench.setup import PRESET, RUN_ID, Setup
+from deploy.bench.setup import RUN_ID, Setup
 from deploy.bench.stopwatch import watched
 from engine.search import ismcts
 from league.messages import LeagueState
@@ -107,7 +107,7 @@ def measure(setup: Setup) -> list[Figure]:
             splits.append(dict(stopwatch.seconds))
     options = setup.config.self_play
     how = (
-        f"{PRESET} (untrained network): {options.games} games in lockstep, "
+        f"{setup.network}: {options.games} games in lockstep, "
         f"{options.full_share:.0%} of the moves at {options.full_simulations} simulations, the "
         f"rest at {options.fast_simulations}; one worker, one core, written to memory"
     )

@@ -33,7 +33,8 @@ from engine.rules import (
     view,
 )
 from engine.search.tree import plain_records
-from league.evaluator import OnnxEvaluator
+from league.evaluator import OnnxEvaluator, read_metadata
+from league.models import check_compatible
 from learner.messages import LearnRequest
 from replay.memory import MemoryReader, MemoryStore
 
@@ -71,9 +72,24 @@ class Positions(NamedTuple):
 class Setup:
     """Sizes and shared parts of one call of the command."""
 
-    def __init__(self, *, quick: bool, folder: Path, say: Told = lambda text: None) -> None:
-        """Measure in a small form if ``quick``; files go to ``folder``; ``say`` tells progress."""
+    def __init__(
+        self,
+        *,
+        quick: bool,
+        folder: Path,
+        model: Path | None = None,
+        say: Told = lambda text: None,
+    ) -> None:
+        """Prepare nothing yet.
+
+        Args:
+            quick: Measure in a small form.
+            folder: Where servers and other files go.
+            model: ONNX file of the preset's game to search with; None: untrained weights.
+            say: Tells progress.
+        """
         self.quick = quick
+        self._model = model
         self.folder = folder
         self.say = say
         self.commands: list[str] = []
@@ -102,7 +118,18 @@ class Setup:
 
     @functools.cached_property
     def model(self) -> bytes:
-        """Version 0 of the preset's network: untrained weights. Raises Unavailable."""
+        """The network to search with.
+
+        Raises:
+            ModelError: The given file is missing, damaged or made for another game.
+            Unavailable: There is no file and no torch to make one.
+        """
+        if self._model is not None:
+            parts, metadata = self.parts, read_metadata(self._model)
+            encoder = (parts.encoder.name, parts.encoder.version)
+            words = parts.spec.describe(parts.game)
+            check_compatible(metadata, game=parts.spec.name, rules=words, encoder=encoder)
+            return self._model.read_bytes()
         need("torch", "the network of the preset is made with it")
         small = msgspec.structs.replace(
             self.config.learner, window_positions=1000, min_window_positions=100
@@ -132,9 +159,18 @@ class Setup:
         return evaluator
 
     def equity(self) -> NDArray[np.float64] | None:
-        """Return the prior match-equity table of the preset's game, if it has one."""
-        prior = self.parts.spec.equity_prior
-        return None if prior is None else np.asarray(prior(self.parts.game), np.float64)
+        """Return the model's match-equity table, if its values were trained against one."""
+        metadata = read_metadata(self.model)
+        return np.asarray(metadata.equity, np.float64) if metadata.target == "equity" else None
+
+    @functools.cached_property
+    def network(self) -> str:
+        """The network in words."""
+        if self._model is None:
+            return f"network of {PRESET}, untrained"
+        metadata = read_metadata(self._model)
+        width, layers = (metadata.network.get(key, 0) for key in ("width", "num_layers"))
+        return f"a trained network ({metadata.step} updates, {width} wide, {layers} layers)"
 
 
 def need(module: str, why: str) -> None:

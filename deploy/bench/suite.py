@@ -115,11 +115,20 @@ def check_groups(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GROUPS if not names or name in names)
 
 
-def run(names: Sequence[str] = (), *, quick: bool = False, say: Told = lambda text: None) -> Report:
-    """Measure the groups ``names`` (default: all). Call it from the main thread.
+def run(
+    names: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    model: Path | None = None,
+    say: Told = lambda text: None,
+) -> Report:
+    """Measure the groups ``names`` (default: all), searching with ``model`` if it is given.
+
+    Call it from the main thread.
 
     Raises:
-        UnknownGroupError: a name that is no group.
+        UnknownGroupError: A name that is no group.
+        ModelError: A model that is missing, damaged or made for another game.
     """
     groups = check_groups(names)
     began = time.perf_counter()
@@ -127,7 +136,9 @@ def run(names: Sequence[str] = (), *, quick: bool = False, say: Told = lambda te
     figures: list[Figure] = []
     skipped: list[Skipped] = []
     with tempfile.TemporaryDirectory(prefix="cardleague-bench-") as folder:
-        setup = Setup(quick=quick, folder=Path(folder), say=say)
+        setup = Setup(quick=quick, folder=Path(folder), model=model, say=say)
+        if model is not None:
+            setup.evaluator()  # a model that does not fit is refused before anything is measured
         for name in groups:
             say(f"measuring {name}")
             module, function = GROUPS[name]
@@ -141,11 +152,16 @@ def run(names: Sequence[str] = (), *, quick: bool = False, say: Told = lambda te
             quick=quick,
             groups=groups,
             machine=_machine(setup, before, busy),
-            figures=tuple(figures),
+            figures=tuple(map(_bare, figures) if quick else figures),
             skipped=tuple(skipped),
             commands=tuple(setup.commands),
             wall_s=time.perf_counter() - began,
         )
+
+
+def _bare(figure: Figure) -> Figure:
+    """Return ``figure`` without its marks: sizes as small as these are not compared."""
+    return msgspec.structs.replace(figure, reference=None, goal=None)
 
 
 def _machine(setup: Setup, load_before: tuple[float, ...], busy: float) -> Machine:

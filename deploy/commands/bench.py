@@ -16,6 +16,7 @@ def bench(
     *,
     quick: Annotated[bool, option("")] = False,
     only: Annotated[tuple[str, ...], option("GROUP ...")] = (),
+    model: Annotated[str, option("FILE.onnx")] = "",
     out: Annotated[str, option("BENCHMARKS.md")] = "",
     json: Annotated[bool, option("")] = False,
 ) -> int:
@@ -26,12 +27,14 @@ def bench(
     Args:
         quick: Tiny sizes: shows that everything runs, not how fast.
         only: Groups: play, playouts, network, decision, onnx, selfplay, learner, stream, together.
+        model: Network of an exported model to search with; by default untrained weights.
         out: Document to write the figures into; what is written by hand there is kept.
         json: Print all figures as JSON.
     """
     from deploy.bench import document, suite
     from deploy.files import Files
     from deploy.warm import warm_up
+    from league.models import ModelError
 
     try:
         suite.check_groups(only)
@@ -41,7 +44,10 @@ def bench(
         raise UserError(str(error)) from error
     with contextlib.redirect_stdout(sys.stderr):  # standard output is the report's
         warm_up()
-    report = suite.run(only, quick=quick, say=_say)
+    try:
+        report = suite.run(only, quick=quick, model=Path(model) if model else None, say=_say)
+    except ModelError as error:
+        raise UserError(str(error)) from error
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report)).decode() + "\n")
     else:

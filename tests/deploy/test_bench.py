@@ -23,6 +23,7 @@ from deploy.bench import document, figures, setup, stopwatch, suite
 from deploy.bench.figures import Figure, Sample
 from deploy.commands import UserError
 from deploy.commands.bench import bench
+from league.models import ModelError
 
 EXPECTED = {
     "play": ("random play", "rules against rules"),
@@ -47,7 +48,8 @@ def measure(*names: str) -> suite.Report:
         assert 0 < found.low <= found.value <= found.high, found
         assert found.how
         assert found.unit
-        assert found.ratio is None or found.ratio > 0
+        assert found.reference is None  # tiny sizes are not compared with anything
+        assert found.goal is None
     return report
 
 
@@ -122,6 +124,22 @@ def test_a_missing_package_leaves_its_group_out_by_name(monkeypatch: pytest.Monk
 def test_an_unknown_group_is_refused_with_those_that_exist() -> None:
     with pytest.raises(UserError, match=r"group 'speed': allowed are play, playouts, .*together"):
         bench(only=("play", "speed"))
+
+
+def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    with pytest.raises(ModelError, match=r"model\.onnx"):
+        suite.run(["play"], quick=True, model=path)
+    path.write_bytes(b"no model")
+    with pytest.raises(ModelError, match="not an ONNX model"):
+        suite.run(["play"], quick=True, model=path)
+
+
+def test_a_given_model_is_the_one_that_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(setup.Setup(quick=True, folder=tmp_path).model)
+    report = suite.run(["onnx"], quick=True, model=path)
+    assert all("a trained network (0 updates, 192 wide" in found.how for found in report.figures)
 
 
 def test_groups_run_in_their_own_order() -> None:
@@ -272,7 +290,9 @@ def test_the_command_prints_json_and_writes_the_document(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("deploy.warm.warm_up", lambda: print("compiling"))
-    monkeypatch.setattr(suite, "run", lambda names, quick, say: make_report(groups=tuple(names)))
+    monkeypatch.setattr(
+        suite, "run", lambda names, quick, model, say: make_report(groups=tuple(names))
+    )
     path = tmp_path / "BENCHMARKS.md"
     assert bench(only=("play",), out=str(path), json=True) == 0
     captured = capsys.readouterr()
