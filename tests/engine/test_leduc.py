@@ -20,7 +20,7 @@ from engine import exact, rules
 from engine.game import get_spec
 from engine.games.leduc import NUM_RANKS, O_BOARD
 from engine.play import GameJob, Table
-from engine.players import RandomPlayer, RulePlayer
+from engine.players import Player, RandomPlayer, RulePlayer
 from engine.search.cfr import CfrSolver
 from engine.search.ismcts import Search
 from engine.search.rollout import RolloutEvaluator
@@ -151,7 +151,7 @@ def test_a_search_goes_on_through_the_card_that_is_turned_up() -> None:
 
 
 def test_the_rule_player_beats_a_random_one() -> None:
-    players = [RulePlayer(SPEC, GAME), RandomPlayer(SPEC, GAME)]
+    players: list[Player] = [RulePlayer(SPEC, GAME), RandomPlayer(SPEC, GAME)]
     jobs = [GameJob(i // 2, 0, i // 2, (i % 2, 1 - i % 2)) for i in range(800)]
     results = Table(SPEC, GAME, players, jobs).play_all()
     assert len(results) == 800

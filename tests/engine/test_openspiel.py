@@ -7,7 +7,7 @@ Skipped where OpenSpiel is not installed (it has wheels for few platforms).
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def test_every_node_has_the_same_legal_actions_and_returns(name: str) -> None:
 @pytest.mark.parametrize("name", list(GAMES))
 def test_every_deal_has_the_same_probability(name: str) -> None:
     walk = Walk(name)
-    theirs: Counter[tuple[int, ...]] = Counter()
+    theirs: dict[tuple[int, ...], float] = defaultdict(float)
 
     def deal(state: Any, cards: list[int], probability: float) -> None:
         if not state.is_chance_node():
@@ -105,7 +105,7 @@ def test_every_deal_has_the_same_probability(name: str) -> None:
             deal(state.child(card), [*cards, card], probability * share)
 
     deal(walk.theirs.new_initial_state(), [], 1.0)
-    ours: Counter[tuple[int, ...]] = Counter()
+    ours: dict[tuple[int, ...], float] = defaultdict(float)
     assert walk.spec.initial_states is not None
     for probability, state in walk.spec.initial_states(walk.game):
         ours[tuple(int(card) for card in state.cards)] += probability

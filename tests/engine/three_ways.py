@@ -21,7 +21,7 @@ from actors.selfplay import SelfPlayWorker
 from engine import bits, exact, rng, rules
 from engine.game import GameSpec, get_spec
 from engine.play import GameJob, Table
-from engine.players import RandomPlayer, RulePlayer
+from engine.players import Player, RandomPlayer, RulePlayer
 from engine.rules import CHANCE, TERMINAL
 from engine.search.ismcts import Search, search_options
 from engine.search.rollout import HashingEvaluator, RolloutEvaluator
@@ -206,7 +206,7 @@ def matches_part(digest: Digest, seed: int) -> None:
         spec = get_spec(name)
         game = spec.make()
         seats = int(rules.num_seats(game))
-        players = [RulePlayer(spec, game), RandomPlayer(spec, game)]
+        players: list[Player] = [RulePlayer(spec, game), RandomPlayer(spec, game)]
         jobs = [
             GameJob(i, 0, seed + i, tuple(seat % 2 for seat in range(seats)))
             for i in range(num_games)

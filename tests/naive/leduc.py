@@ -68,7 +68,7 @@ def payoff(cards: str, history: str) -> int:
     if history.endswith("f"):
         folded = (len(history.split("/")[-1]) - 1) % 2
         return pot[1] if folded == 1 else -pot[0]
-    first, second, board = cards
+    first, second, board = tuple(cards)
     if first == second:
         return 0
     strength = [CARDS.index(card) + 10 * (card == board) for card in (first, second)]

@@ -42,8 +42,8 @@ def subject_with(module: Any, options: dict[str, str] | None = None, **functions
     rules.implement(_TYPES[-1], vars(module) | functions)
     game = _TYPES[-1](*spec.make("", options))
     planted = dataclasses.replace(spec, game_type=_TYPES[-1], presets={"standard": game})
-    few = {"num_positions": 30, "num_searched": 5, "num_games": 4}
-    return Subject(planted, game, HIDDEN[spec.name], **few)
+    part = HIDDEN[spec.name]
+    return Subject(planted, game, part, num_positions=30, num_searched=5, num_games=4)
 
 
 _TYPES: list[Any] = []
