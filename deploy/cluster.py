@@ -181,6 +181,7 @@ class ClusterRuntime:
         if now - self._kept_at < HOUSEKEEPING_S:
             return
         self._kept_at = now
+        self._session.check()
         owner = self.owner
         new_restarts = control.num_server_restarts - self._server_restarts
         owner.manifest.server_restarts += new_restarts
@@ -291,6 +292,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
                 "give a server that all nodes reach with --redis-url"
             )
         signal.signal(signal.SIGTERM, lambda *_: control.take("now"))
+        session.warm_up(config.game.name, control.stopping.is_set)
         owner.begin()
         store.hold_lease(manifest.owner_starts)
         engine_hash = hashing.communicate(timeout=120)[0].strip()

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from deploy.processes import ProcessMark, end
+from deploy.ray_session import RayLostError
 
 START_LIMIT_S = 300.0
 """A constructor may compile, load torch and rebuild a window."""
+FIRST_STEP_LIMIT_S = 120.0
+"""A first step loads machine code and models, and compiles what no warm-up has met."""
 MAX_FAILED_STARTS = 5
 """Starts of one actor that never answered a step, one after another, before the owner gives up."""
 _MAX_DELAY_S = 20.0
@@ -48,6 +51,7 @@ class Member:
     """Not called, or not started, before this time."""
     failed_starts: int = 0
     is_ready: bool = False
+    has_stepped: bool = False
     process: ProcessMark | None = None
     """Where it runs, if that is this machine."""
 
@@ -119,6 +123,8 @@ class Crew:
         try:
             reply = ray.get(reference, timeout=10)
         except (RayError, GetTimeoutError) as error:
+            if "its owner has died" in str(error):  # the owner is this process: Ray has lost it
+                raise RayLostError(_in_words(error)) from None
             self.replace(member, _in_words(error))
             return
         now = time.monotonic()
@@ -126,6 +132,7 @@ class Crew:
             member.is_ready = True
         elif member.method == "step":
             member.failed_starts = 0
+            member.has_stepped = True
             if now - member.sent_at < _QUICK_S:
                 member.due_at = now + _PAUSE_S
         answered.append((member, member.method, reply))
@@ -134,9 +141,16 @@ class Crew:
         now = time.monotonic()
         for member in self.members:
             if member.reference is not None:
-                limit_s = START_LIMIT_S if member.method == "ready" else self._step_limit_s
+                limit_s = self._limit_s(member)
                 if now - member.sent_at > limit_s:
                     self.replace(member, f"no reply to {member.method} for {limit_s:g} s")
+
+    def _limit_s(self, member: Member) -> float:
+        if member.method == "ready":
+            return START_LIMIT_S
+        if not member.has_stepped:
+            return max(FIRST_STEP_LIMIT_S, self._step_limit_s)
+        return self._step_limit_s
 
     def replace(self, member: Member, reason: str) -> None:
         """End an actor; ``start_missing`` makes the next one, at once or, if starts fail, later.
@@ -144,7 +158,7 @@ class Crew:
         Raises CrewError when its starts have failed too often.
         """
         self._kill(member)
-        member.is_ready = False
+        member.is_ready = member.has_stepped = False
         member.failed_starts += 1
         if member.failed_starts > 1:
             member.due_at = time.monotonic() + min(_MAX_DELAY_S, 2.0 ** (member.failed_starts - 2))

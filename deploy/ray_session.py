@@ -10,17 +10,18 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
 from deploy.config import RunConfig
-from deploy.processes import ProcessBook, descendants, end
+from deploy.processes import ProcessBook, ProcessMark, descendants, end, find
 from deploy.rundir import RunDirectory
 
 AUTH_MODE = "RAY_AUTH_MODE"
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 TOKEN = "RAY_AUTH_TOKEN"
+_VITAL_PROCESSES = ("raylet", "gcs_server")
 _LONGEST_FOLDER = 30
 """Ray adds about 70 characters for its sockets; the kernel takes 107 in all."""
 
@@ -65,6 +66,10 @@ def session_folder(run_id: str) -> Path:
     return folder if len(str(folder)) <= _LONGEST_FOLDER else Path("/tmp") / name
 
 
+class RayLostError(RuntimeError):
+    """The Ray under this process is gone: the owner ends and is started again with a fresh one."""
+
+
 class RaySession:
     """A connection to Ray; a context manager on the main thread.
 
@@ -76,6 +81,7 @@ class RaySession:
         self._run_id = run_id
         self._folder = session_folder(run_id)
         self._book = ProcessBook(directory.processes_path("ray"), directory.files)
+        self._vital: list[ProcessMark] = []
         self.is_local = not config.runtime.ray_address
         if "ray" in sys.modules:
             raise RuntimeError("ray was loaded before it was told how to authenticate")
@@ -105,6 +111,9 @@ class RaySession:
         else:
             arguments["address"] = self._config.runtime.ray_address
         ray.init(**arguments)
+        if self.is_local:
+            started = descendants(os.getpid())
+            self._vital = [found for found in started if found.name in _VITAL_PROCESSES]
         self.record()
         return self
 
@@ -119,6 +128,15 @@ class RaySession:
         """Note the processes of a local Ray, so that the next start can end what stays behind."""
         if self.is_local:
             self._book.write(descendants(os.getpid()))
+
+    def check(self) -> None:
+        """Raise RayLostError when a process is gone without which a local Ray is none.
+
+        A driver does not notice by itself that its raylet was killed: its calls wait for ever.
+        """
+        for vital in self._vital:
+            if find(vital) is None:
+                raise RayLostError(f"Ray's {vital.name} has died")
 
     def abandon(self) -> None:
         """End a local Ray at once, from any thread; this process is about to end too."""
@@ -136,6 +154,39 @@ class RaySession:
         import ray
 
         return sum(1 for node in ray.nodes() if node["Alive"])
+
+    def warm_up(self, game: str, stopping: Callable[[], bool]) -> None:
+        """Compile the kernels of ``game`` once on every node of a cluster, before actors start.
+
+        Several cold workers of a node would all compile the same. On this machine the command did
+        that before. Raises RaySessionError that names a node on which it cannot be done.
+        """
+        import ray
+        from ray.exceptions import RayError
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        from deploy.warm import warm_up
+
+        if self.is_local:
+            return
+        task = ray.remote(warm_up)
+        names = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+                options = {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": place}
+                reference = task.options(**options).remote([game])
+                names[reference] = node["NodeManagerHostname"]
+        waiting = list(names)
+        while waiting and not stopping():
+            done, waiting = ray.wait(waiting, timeout=0.5)
+            for reference in done:
+                try:
+                    ray.get(reference)
+                except RayError as error:
+                    raise RaySessionError(
+                        f"node {names[reference]} cannot play {game}: {error}"
+                    ) from None
 
     def has_gpu(self) -> bool:
         """Return whether the cluster has a GPU for the learner."""

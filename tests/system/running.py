@@ -37,13 +37,13 @@ def warm_kernels() -> None:
 @contextlib.contextmanager
 def live_run(folder: Path, *overrides: str) -> Iterator[tuple[LiveRun, subprocess.Popen[bytes]]]:
     """Start or resume the run in ``folder``; at the end nothing of it is left, Ray's included."""
-    run = LiveRun(folder)
     try:
         with started(folder, HOST, str(folder), *overrides) as supervisor:
-            yield run, supervisor
+            yield LiveRun(folder, supervisor), supervisor
     finally:
-        if run.directory.exists():
-            session = session_folder(run.directory.load().run_id)
+        directory = RunDirectory(folder)
+        if directory.exists():
+            session = session_folder(directory.load().run_id)
             with nothing_left(session):
                 pass
             shutil.rmtree(session, ignore_errors=True)
@@ -52,8 +52,9 @@ def live_run(folder: Path, *overrides: str) -> Iterator[tuple[LiveRun, subproces
 class LiveRun:
     """One run directory whose supervisor is (or was) running."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, supervisor: subprocess.Popen[bytes]) -> None:
         self.directory = RunDirectory(folder)
+        self._supervisor = supervisor
 
     def status(self) -> RunStatus | None:
         """Return the status of a live owner; None before there is one."""
@@ -66,6 +67,8 @@ class LiveRun:
 
         def met() -> RunStatus | None:
             status = self.status()
+            if self._supervisor.poll() is not None:
+                raise AssertionError(f"the supervisor ended while waiting for {what}")
             return status if status is not None and condition(status) else None
 
         try:

@@ -4,6 +4,7 @@ Behaviours checked, in one run on real Ray with the real bundled server:
 * a self-play worker works again within 60 s and the run goes on; so do learner and gate
 * a worker that hangs is replaced after the limit of a step
 * the bundled server is started again; nothing accepted is lost
+* a killed raylet costs a restart of the owner, within 60 s
 * SIGTERM saves and leaves no process
 """
 
@@ -29,11 +30,21 @@ def restarts(status: RunStatus, role: str) -> int:
     return sum(worker.restarts for worker in status.workers if worker.role == role)
 
 
+def loaded(process: psutil.Process, library: str) -> bool:
+    return any(library in mapped.path for mapped in process.memory_maps())
+
+
 def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path) -> None:
     warm_kernels()
     folder, began = tmp_path / "run", time.time()
     with live_run(folder) as (run, supervisor):
         run.wait_started(began)
+
+        # torch is loaded by the learner alone, machine code of kernels not by the owner.
+        assert loaded(run.actors("LearnerHost")[0], "libtorch")
+        for process in (run.owner(), *run.actors("SelfPlayHost"), *run.actors("GateHost")):
+            assert not loaded(process, "libtorch")
+        assert not loaded(run.owner(), "libllvmlite")
 
         # A self-play worker.
         kill(run.actors("SelfPlayHost")[0])
@@ -78,6 +89,15 @@ def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path)
         )
         added = run.num_entries_added()
         run.wait(lambda s: s.totals.games >= added, "all accepted games ingested", AGAIN_S)
+
+        # Ray itself: its driver does not notice, so the owner looks, ends and is started again.
+        before = run.wait(lambda s: run.directory.load().step > 0, "a snapshot")
+        lost = time.time()
+        kill(next(p for p in run.owner().children(recursive=True) if p.name() == "raylet"))
+        after = run.wait_started(lost)
+        assert time.time() - lost < AGAIN_S
+        assert after.newest >= before.newest
+        run.wait(lambda s: s.totals.games > before.totals.games, "more games", AGAIN_S)
 
         supervisor.send_signal(signal.SIGTERM)
         assert supervisor.wait(60) == 0

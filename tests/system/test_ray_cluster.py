@@ -26,7 +26,7 @@ import redis
 from replay.embedded import EmbeddedServer
 from replay.redis_keys import RunKeys
 from tests.deploy.waiting import ROOT, nothing_left
-from tests.system.running import HOST, LiveRun, live_run, warm_kernels
+from tests.system.running import HOST, live_run, warm_kernels
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(280)]
 
@@ -145,7 +145,7 @@ def run_on(folder: Path, address: str, server: EmbeddedServer, token: Path) -> N
         assert supervisor.wait(60) == 0
         with redis.Redis.from_url(server.url) as client:
             assert not client.exists(lease)
-        assert LiveRun(folder).directory.load().step > 0
+        assert run.directory.load().step > 0
         found = asked(address, LIVING_ACTORS, token)
         assert json.loads(found.stdout.splitlines()[-1]) == [], found.stderr
 

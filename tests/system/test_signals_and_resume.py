@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from deploy.manifest import Manifest
+from tests.deploy.waiting import wait_for
 from tests.system.running import LiveRun, kill, live_run, warm_kernels
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -43,10 +44,15 @@ def assert_continues(before: Manifest, after: Manifest) -> None:
     assert inserted <= sampled / SAMPLES_PER_INSERT / 0.8 + 2 * SLACK  # 0.8: games held out
 
 
+def _is_stopping(run: LiveRun) -> bool:
+    status = run.status()
+    return status is not None and status.state in ("stopping", "stopped")
+
+
 def stop(run: LiveRun, supervisor: subprocess.Popen[bytes], *signals: signal.Signals) -> Manifest:
     for number in signals:
         supervisor.send_signal(number)
-        run.wait(lambda s: s.state in ("stopping", "stopped"), "the run stopping")
+        wait_for(lambda: _is_stopping(run), 30, "the run stopping")
     assert supervisor.wait(60) == 0
     run.assert_nothing_left()
     status = run.status()
