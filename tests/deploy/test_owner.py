@@ -20,17 +20,17 @@ from typing import NamedTuple
 import pytest
 
 from actors.config import SelfPlayConfig
-from actors.messages import MatchupResult, StepReply
+from actors.messages import MatchupResult, StepReply, StepRequest
 from deploy.config import RunConfig
 from deploy.manifest import new_manifest
 from deploy.owner import Owner
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from league.config import LeagueConfig
-from league.messages import GateOutcome, GateReply, GateStatus
+from league.messages import GateOutcome, GateReply, GateRequest, GateStatus
 from league.models import MemoryModelStore
 from league.stores import ModelsUnreachable
-from learner.messages import IngestedTotals, LearnMetrics, LearnReply
+from learner.messages import IngestedTotals, LearnMetrics, LearnReply, LearnRequest
 from replay.config import ReplayConfig
 
 
@@ -127,12 +127,13 @@ def resumed(world: World) -> World:
 
 
 def epoch_of(world: World, role: str, slot: int = 0) -> int:
-    requests = {
-        LEARNER: world.owner.learn_request,
-        GATE: world.owner.gate_request,
-        SELFPLAY: lambda: world.owner.step_request(slot),
-    }
-    request = requests[role]()
+    request: LearnRequest | GateRequest | StepRequest | None
+    if role == LEARNER:
+        request = world.owner.learn_request()
+    elif role == GATE:
+        request = world.owner.gate_request()
+    else:
+        request = world.owner.step_request(slot)
     assert request is not None
     return int(request.epoch)
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], timeout_s: float, what: str) -> T:
+def wait_for(condition: Callable[[], T | None], timeout_s: float, what: str) -> T:
     """Return the first true answer of ``condition``; fail after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while True:
