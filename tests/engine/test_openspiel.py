@@ -43,21 +43,25 @@ class Walk:
         self.theirs = pyspiel.load_game(GAMES[name])
         self.actions = np.zeros(self.spec.max_actions, np.int64)
         self.num_nodes = 0
+        self.starts: dict[tuple[int, ...], Any] = {}
+        """First positions by the ranks dealt, and by the first two of them."""
+        assert self.spec.initial_states is not None
+        for _, start in self.spec.initial_states(self.game):
+            dealt = tuple(int(card) for card in start.cards)
+            self.starts[dealt] = start
+            if name == "leduc":
+                self.starts[(*dealt, int(start.board))] = start
 
     def ours(self, cards: list[int], moves: list[int | None]) -> Any:
         """Return our state after a deal and moves; None stands for a card turned up."""
-        assert self.spec.initial_states is not None
-        wanted = ranks_of(self.name, cards)
-        for _, start in self.spec.initial_states(self.game):
-            dealt = (*start.cards, start.board) if self.name == "leduc" else tuple(start.cards)
-            if dealt[: len(wanted)] == wanted:
-                for move in moves:
-                    if move is None:
-                        rules.deal_next(self.game, start)
-                    else:
-                        rules.apply(self.game, start, move)
-                return start
-        raise AssertionError(f"no deal {wanted}")
+        mine = self.spec.new_states(1)
+        mine[0] = self.starts[ranks_of(self.name, cards)]
+        for move in moves:
+            if move is None:
+                rules.deal_next(self.game, mine[0])
+            else:
+                rules.apply(self.game, mine[0], move)
+        return mine[0]
 
     def visit(self, state: Any, cards: list[int], moves: list[int | None]) -> None:
         """Compare a node and go on to its children."""

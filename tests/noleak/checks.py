@@ -17,6 +17,7 @@ from engine import rules
 from engine.play import GameJob, Table
 from engine.players import RulePlayer
 from engine.rng import make_rng
+from engine.rules import CHANCE
 from engine.search.ismcts import Search, SearchOptions, search_options
 from replay.trajectory import BETWEEN_DEALS, OFF_TURN, POLICY, Trajectory
 from tests.noleak.subject import MakeEvaluator, Subject
@@ -98,6 +99,22 @@ def _choices(subject: Subject, state: Any, seat: int) -> list[list[int]]:
     view = subject.view(state, seat)
     chosen = [int(rules.rule_action(subject.game, view, seat, make_rng(seed))) for seed in range(4)]
     return [subject.legal(state), subject.legal(view), chosen]
+
+
+def check_deals(subject: Subject) -> None:
+    """What a seat sees of a deal: the same, whatever the others were dealt."""
+    rng = random.Random(7)
+    for before in subject.positions(7, 2 * subject.num_positions):
+        if subject.mover(before) != CHANCE:
+            continue
+        state = before.copy()
+        rules.deal_next(subject.game, state)
+        for seat in range(subject.num_seats):
+            changed = subject.hidden.change(subject.spec, subject.game, state, seat, rng)
+            first, second = (
+                int(rules.observe_chance(subject.game, record, seat)) for record in (state, changed)
+            )
+            _require(first == second, "what is seen of a deal", subject, state, seat)
 
 
 def check_worlds(subject: Subject) -> None:
@@ -275,6 +292,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "views": check_views,
     "features": check_features,
     "actions": check_actions,
+    "deals": check_deals,
     "worlds": check_worlds,
     "searches": check_searches,
     "examples": check_examples,

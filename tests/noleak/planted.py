@@ -178,6 +178,13 @@ def absence_dropped() -> Subject:
     return subject_with(cuarenta, ANNOUNCING, determinize=without_facts(ABSENT))
 
 
+def deal_shows_a_hand() -> Subject:
+    def observe_chance(game: Any, state: Any, seat: Any) -> Any:
+        return cuarenta.observe_chance(game, state, seat) + 10_000 * (state.hands[0] % 7)
+
+    return subject_with(cuarenta, observe_chance=observe_chance)
+
+
 def view_with_the_seed(game: Any, state: Any, seat: Any, out: Any) -> None:
     seed = state.seed
     cuarenta.view(game, state, seat, out)
@@ -205,14 +212,15 @@ def stream_of_chance_is_used_again() -> Subject:
 
 FEW = ("views", "worlds")
 ALL = tuple(CHECKS)
+WITHOUT_SEARCHES = tuple(check for check in CHECKS if check != "searches")
 PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     "nothing_in_kuhn": (lambda: subject_with(kuhn), ALL, set()),
     "nothing_in_leduc": (lambda: subject_with(leduc), ALL, set()),
     "nothing_in_cuarenta": (lambda: subject_with(cuarenta, ANNOUNCING), FEW, set()),
     "hand_in_the_observation": (
         hand_in_the_observation,
-        ALL,
-        {"views", "features", "examples"},  # a search observes its own sampled hand
+        WITHOUT_SEARCHES,  # a search would observe the hand of its own sampled world
+        {"views", "features", "examples"},
     ),
     "determinizer_keeps_a_true_card": (
         determinizer_keeps_a_true_card,
@@ -230,7 +238,11 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
         {"views", "actions"},
     ),
     "priors_from_the_true_hand": (priors_from_the_true_hand, ALL, {"searches"}),
-    "true_hand_in_a_stored_trajectory": (true_hand_in_a_stored_trajectory, ALL, {"examples"}),
+    "true_hand_in_a_stored_trajectory": (
+        true_hand_in_a_stored_trajectory,
+        WITHOUT_SEARCHES,
+        {"examples"},
+    ),
     "self_play_searches_from_the_state": (
         self_play_searches_from_the_state,
         ("examples", "players"),
@@ -241,6 +253,7 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
         (*FEW, "searches"),
         {"views", "worlds", "searches"},
     ),
+    "deal_shows_a_hand": (deal_shows_a_hand, ("deals", "views"), {"deals"}),
     "stream_of_chance_is_used_again": (stream_of_chance_is_used_again, FEW, {"worlds"}),
     "announcement_dropped": (announcement_dropped, FEW, {"worlds"}),
     "absence_dropped": (absence_dropped, FEW, {"worlds"}),
