@@ -126,7 +126,8 @@ class SelfPlayWorker:
         )
         self._evaluator = OnnxEvaluator(spec, game, encoder, num_slots)
         self._slots = _Slots(self._evaluator, self._search, models, num_slots)
-        self._matchmaker = Matchmaker(league, seats, self._side_of, int(self._seed))
+        self._league = league
+        self._matchmaker = self._new_matchmaker()
         self._options = MoveOptions(
             full_share=config.full_share,
             full_simulations=config.full_simulations,
@@ -166,6 +167,9 @@ class SelfPlayWorker:
         reply.num_accepted = self._writer.num_accepted - accepted_before
         reply.resident_bytes = psutil.Process().memory_info().rss
         return reply
+
+    def _new_matchmaker(self) -> Matchmaker:
+        return Matchmaker(self._league, self._seats, self._side_of, int(self._seed))
 
     def _new_reply(self) -> StepReply:
         return StepReply(epoch=self._epoch, node=self._node, slot=self._slot, model_version=-1)
@@ -356,6 +360,7 @@ class SelfPlayWorker:
         arrays = {f"games.{name}": a for name, a in self._games._asdict().items()}
         arrays |= {f"search.{name}": a for name, a in self._search.snapshot().items()}
         meta = _SnapshotMeta(
+            seed=int(self._seed),
             num_started=self._num_started,
             newest=(self._newest.slot, self._newest.version),
             slots=list(self._slots.versions),
@@ -383,6 +388,8 @@ class SelfPlayWorker:
         self._search.restore(
             {name[len(prefix) :]: a for name, a in arrays.items() if name.startswith(prefix)}
         )
+        self._seed = np.uint64(meta.seed)
+        self._matchmaker = self._new_matchmaker()
         self._num_started = meta.num_started
         self._newest = Newest(*meta.newest)
         self._matchups = list(meta.matchups)
@@ -395,6 +402,7 @@ class SelfPlayWorker:
 class _SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a snapshot that is not an array."""
 
+    seed: int
     num_started: int
     newest: tuple[int, int]
     slots: list[int]

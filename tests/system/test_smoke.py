@@ -10,12 +10,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from deploy.rundir import RunDirectory
+from engine.game import get_spec
+from replay.codec import decode, encode
 from replay.segments import SegmentStore
 from tests.deploy.waiting import ROOT
 
@@ -69,8 +73,17 @@ def test_same_seed_in_one_process_plays_the_same_games(tmp_path: Path) -> None:
         arguments = ("train", "smoke", "--name", name, "--runtime", "inprocess", "--seed", "11")
         # Where the clock stops a run is not part of it: what both have must be the same.
         cardleague(tmp_path, *arguments, "--minutes", "0.4", *QUICK_REPORT, timeout_s=280)
-        store = SegmentStore(tmp_path / "runs" / name / "segments")
-        games.append([entry.payload for entry in store.entries("0-0")])
+        games.append(played(tmp_path / "runs" / name / "segments"))
     common = min(map(len, games))
     assert common > 20
     assert games[0][:common] == games[1][:common]
+
+
+def played(folder: Path) -> list[bytes]:
+    """Return all games of a run as bytes, without the run's own random name."""
+    spec = get_spec("cuarenta")
+    trajectories = [decode(e.payload, spec) for e in SegmentStore(folder).entries("0-0")]
+    return [
+        encode(replace(t, header=msgspec.structs.replace(t.header, run_id="")))
+        for t in trajectories
+    ]
