@@ -133,7 +133,7 @@ class EmbeddedServer:
         binary = find_binary()
         lock = self._take_lock(_ORPHAN_S)
         try:
-            self._forget_socket()
+            self._forget_sockets(keep=self._socket)
             self._socket = self._choose_socket()
             self._spawn(binary, lock)
         finally:
@@ -162,12 +162,20 @@ class EmbeddedServer:
         """Replace the server if it is not alive; return whether it was replaced."""
         if self.alive():
             return False
-        self.stop()
+        self._end()
         self.start()
         return True
 
     def stop(self) -> None:
         """End the server: SIGTERM, later SIGKILL; wait until its lock is free. Idempotent."""
+        self._end()
+        self._forget_sockets()
+        self._socket = Path()
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """End the process. Its address stays: clients must find the next server where it was."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -180,9 +188,6 @@ class EmbeddedServer:
             with contextlib.suppress(ServerError):
                 os.close(self._take_lock(self._stop_timeout_s / 2))
                 self.record_path.unlink(missing_ok=True)
-        self._forget_socket()
-
-    # --- parts ------------------------------------------------------------------------------------
 
     def _answers(self) -> bool:
         if not answers(self.url, self.password):
@@ -262,6 +267,9 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
 
     def _choose_socket(self) -> Path:
+        if self._socket != Path():
+            self._socket.parent.mkdir(mode=0o700, exist_ok=True)
+            return self._socket
         near = self.directory / "server.sock"
         if len(os.fsencode(near)) <= _MAX_SOCKET_PATH:
             near.unlink(missing_ok=True)
@@ -273,10 +281,10 @@ class EmbeddedServer:
             path.parent.rmdir()
         raise ServerError(f"no folder for a socket path of {_MAX_SOCKET_PATH} bytes: set TMPDIR")
 
-    def _forget_socket(self) -> None:
-        """Remove the folder of a socket that this or an earlier server had outside the run."""
+    def _forget_sockets(self, keep: Path | None = None) -> None:
+        """Remove folders of sockets outside the run, this server's and an earlier one's."""
         sockets = {self._socket, Path(str(read_record(self.record_path).get("socket", "")))}
-        for path in sockets:
+        for path in sockets - {keep}:
             if path.name == "s" and path.parent.name.startswith(_SOCKET_PREFIX):
                 shutil.rmtree(path.parent, ignore_errors=True)
 
