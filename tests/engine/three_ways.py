@@ -114,8 +114,8 @@ def bits_part(digest: Digest, seed: int) -> None:
     """Masks with any bit set, the highest too, and all that the generator offers."""
     numbers = rng.make_rng(seed, 2**63 + 5)
     cards = np.zeros(64, np.int64)
-    for _ in range(50):
-        mask = np.uint64(rng.next_u64(numbers))
+    drawn = [np.uint64(rng.next_u64(numbers)) for _ in range(50)]
+    for mask in [np.uint64(0), np.uint64(1), np.uint64(2**63), np.uint64(2**64 - 1), *drawn]:
         digest.add(int(bits.popcount(mask)), int(bits.lowest(mask)))
         digest.add(int(np.uint64(bits.without_lowest(mask))), bool(bits.contains(mask, 63)))
         digest.add(int(bits.fill_cards(mask, cards)), cards)
