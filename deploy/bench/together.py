@@ -82,6 +82,11 @@ class Tally(NamedTuple):
     updates: int
     accepted: int
     cpu_s: float
+    """Processor time of all of them, the server included."""
+    play_s: float
+    """Wall clock that the workers spent playing, summed."""
+    worker_cpu_s: float
+    learner_cpu_s: float
 
 
 class Crew:
@@ -94,6 +99,7 @@ class Crew:
         self._server = psutil.Process(server_pid)
         self._newest, self._budget = -1, 0
         self._plies = self._simulations = self._updates = self._accepted = 0
+        self._play_s = 0.0
         self._cpu_s: dict[str, float] = {}
         self._connections: dict[str, Connection] = {}
         self._processes: list[Any] = []
@@ -136,9 +142,19 @@ class Crew:
     def tally(self) -> Tally:
         """Return the totals of this moment."""
         times = self._server.cpu_times()
-        cpu_s = sum(self._cpu_s.values()) + times.user + times.system
-        counts = (self._plies, self._simulations, self._updates, self._accepted)
-        return Tally(time.perf_counter(), *counts, cpu_s)
+        learner = self._cpu_s.get(LEARNER, 0.0)
+        workers = sum(self._cpu_s.values()) - learner
+        return Tally(
+            at=time.perf_counter(),
+            plies=self._plies,
+            simulations=self._simulations,
+            updates=self._updates,
+            accepted=self._accepted,
+            cpu_s=workers + learner + times.user + times.system,
+            play_s=self._play_s,
+            worker_cpu_s=workers,
+            learner_cpu_s=learner,
+        )
 
     def run(self, seconds: float, *, until_it_learns: bool = False) -> None:
         """Keep everybody busy for so long. Raises RuntimeError when one is gone or silent."""
@@ -187,6 +203,7 @@ class Crew:
         reply = msgspec.msgpack.decode(answer.body, type=StepReply)
         self._plies += reply.num_plies
         self._simulations += reply.num_simulations
+        self._play_s += reply.busy_s
         self._accepted += reply.num_accepted
 
     def _learned(self, reply: LearnReply) -> None:
@@ -253,4 +270,26 @@ def _rows(config: RunConfig, first: Tally, last: Tally) -> list[Figure]:
         row("simulations", "simulations/s", last.simulations - first.simulations, "the same"),
         row("games accepted", "games/s", last.accepted - first.accepted, "the same"),
         row("updates", "updates/s", last.updates - first.updates, "the same"),
+        *_where(config, first, last),
+    ]
+
+
+def _where(config: RunConfig, first: Tally, last: Tally) -> list[Figure]:
+    """Return how much of the wall clock workers play and everybody computes."""
+    wall_s, cpu_s = last.at - first.at, last.cpu_s - first.cpu_s
+    workers = config.self_play.num_workers
+    shares = {
+        "workers in play": (last.play_s - first.play_s, workers, "not waiting for anybody"),
+        "workers computing": (last.worker_cpu_s - first.worker_cpu_s, workers, "processor time"),
+        "learner computing": (last.learner_cpu_s - first.learner_cpu_s, 1, "processor time"),
+    }
+    return [
+        figure(
+            GROUP,
+            name,
+            "% of a process",
+            rate([Sample(100.0 * spent_s / count, wall_s, cpu_s)], one_core=False),
+            f"{how}; below 100 the process waited, or shared its processor",
+        )
+        for name, (spent_s, count, how) in shares.items()
     ]

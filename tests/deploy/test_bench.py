@@ -34,7 +34,7 @@ EXPECTED = {
     "selfplay": ("one worker alone", "share of network", "trajectory, fully searched positions"),
     "learner": ("updates", "examples learned", "part: features", "a checked version"),
     "stream": ("appends of one worker's outbox, accepted", "reads of one client"),
-    "together": ("self-play with the learner", "updates"),
+    "together": ("self-play with the learner", "updates", "workers in play"),
 }
 
 
