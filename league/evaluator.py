@@ -8,6 +8,10 @@ passed as slices of the batch, without a copy; only scattered rows are gathered 
 Rows stay independent, bit by bit, on one CPU thread: every product of the graph sums over features
 in an order that does not depend on the number of rows. A product of a single row is the one
 exception that matrix libraries make (a vector kernel), so batches are never smaller than MIN_ROWS.
+
+A model says by its metadata what values its leaves. Where that is ``playout``, the network gives
+the policy alone and one playout from each row's sampled world gives the value, in every search
+that runs on this evaluator: self-play, gate, match.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from numpy.typing import NDArray
 from engine import rules
 from engine.evaluation import EvalBatch, num_value_heads
 from engine.game import Encoder, GameSpec
+from engine.search.rollout import RolloutEvaluator
 from league.models import (
     METADATA_KEY,
     ModelError,
@@ -45,6 +50,8 @@ class _Slot(NamedTuple):
     digest: str
     session: Any
     metadata: ModelMetadata
+    playouts: RolloutEvaluator | None
+    """What values its rows in place of the network."""
 
 
 class OnnxEvaluator:
@@ -69,7 +76,7 @@ class OnnxEvaluator:
         """
         if num_slots < 1:
             raise ValueError(f"num_slots = {num_slots}: at least 1")
-        self._game_name = spec.name
+        self._spec, self._game = spec, game
         self._rules = spec.describe(game)
         self._encoder = encoder
         self._num_values = num_value_heads(int(rules.num_sides(game)))
@@ -97,8 +104,17 @@ class OnnxEvaluator:
         self._check_metadata(metadata)
         session = open_session(model, self._providers)
         _check_interface(session, metadata)
-        self._slots[slot] = _Slot(digest, session, metadata)
+        self._slots[slot] = _Slot(digest, session, metadata, self._playouts_of(metadata))
         return metadata
+
+    def _playouts_of(self, metadata: ModelMetadata) -> RolloutEvaluator | None:
+        """Return what values the leaves of a model whose value head must not; else None."""
+        if metadata.leaf_value != "playout":
+            return None
+        # Where the head learned equities, playouts end with the very table that it learned from.
+        has_table = metadata.target == "equity" and len(metadata.equity) > 0
+        table = np.asarray(metadata.equity, np.float64) if has_table else None
+        return RolloutEvaluator(self._spec, self._game, equity=table)
 
     def clear(self, slot: int) -> None:
         """Release the model of ``slot``; an empty slot is left as it is."""
@@ -144,6 +160,7 @@ class OnnxEvaluator:
         )
         batch.logits[low:high] = logits
         batch.values[start:stop] = values
+        self._play_out(batch, slot, np.arange(start, stop))
 
     def _evaluate_scattered(
         self,
@@ -163,6 +180,22 @@ class OnnxEvaluator:
         )
         batch.logits[candidates] = logits
         batch.values[rows] = values
+        self._play_out(batch, slot, rows)
+
+    def _play_out(self, batch: EvalBatch, slot: int, rows: NDArray[np.int64]) -> None:
+        """Value ``rows`` by playouts where the model in ``slot`` asks for them."""
+        held = self._slots[slot]
+        if held is None or held.playouts is None:
+            return
+        part = batch._replace(
+            worlds=np.asarray(batch.worlds).view(np.ndarray)[rows],
+            seats=batch.seats[rows],
+            seeds=batch.seeds[rows],
+            logits=batch.logits[:0],
+            values=np.zeros((len(rows), self._num_values), np.float32),
+        )
+        held.playouts.evaluate(part, len(rows), 0)
+        batch.values[rows] = part.values
 
     def _run(
         self,
@@ -191,7 +224,7 @@ class OnnxEvaluator:
     def _check_metadata(self, metadata: ModelMetadata) -> None:
         check_compatible(
             metadata,
-            game=self._game_name,
+            game=self._spec.name,
             rules=self._rules,
             encoder=(self._encoder.name, self._encoder.version),
         )

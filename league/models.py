@@ -11,12 +11,15 @@ The graph's interface (built by learner.export, run by league.evaluator):
 from __future__ import annotations
 
 import hashlib
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 METADATA_KEY = "cardleague"
 METADATA_SCHEMA = 1
+
+LeafValue = Literal["network", "playout"]
+"""What values a leaf of a search: the value head, or one playout from the sampled world."""
 
 
 class ModelMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +50,8 @@ class ModelMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Match-equity table, probability that the row's side wins; empty without hands."""
     value_trusted: bool = False
     """Held-out R² on the outcome has passed its bound (learning.md, value and reward)."""
+    leaf_value: LeafValue = "network"
+    """``playout``: the value head was trusted once and has become worse than no head at all."""
 
 
 class ModelError(ValueError):

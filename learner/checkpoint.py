@@ -57,6 +57,10 @@ class Progress(msgspec.Struct, kw_only=True):
     version_step: int = 0
     """Step at which it was exported."""
     value_trusted: bool = False
+    ever_trusted: bool = False
+    """The value head was trusted at some measurement."""
+    leaves_by_playout: bool = False
+    """Versions tell the search to value leaves by playouts."""
     figures: dict[str, float] = {}
     """Latest metrics by name; what is not known yet is absent (JSON has no NaN)."""
     root_value_bias: dict[str, float] = {}

@@ -140,3 +140,15 @@ def is_trusted(measured: HeldOut | None, config: LearnerConfig) -> bool:
     if measured is None or measured.num_games < config.trust_games:
         return False
     return measured.outcome_r2 >= config.trust_r2  # False for NaN
+
+
+def needs_playouts(measured: HeldOut | None, config: LearnerConfig, *, ever_trusted: bool) -> bool:
+    """Return whether leaves are better valued by playouts than by the value head.
+
+    So it is when a head that was trusted once explains less of the outcome than a constant would
+    (R² below 0, over at least ``trust_games`` held-out games). A head that was never trusted goes
+    on: without its own values a young run would never learn any.
+    """
+    if measured is None or measured.num_games < config.trust_games:
+        return False
+    return ever_trusted and measured.outcome_r2 < 0.0  # False for NaN

@@ -57,6 +57,8 @@ class LearnMetrics(msgspec.Struct, kw_only=True):
     """Mean of root value minus outcome on held-out games: ``early``, ``middle``, ``late`` plies."""
     value_trusted: bool = False
     """The held-out R² on the outcome has passed its bound over enough games."""
+    leaves_by_playout: bool = False
+    """The head was trusted once and its R² is below 0: searches value leaves by playouts."""
     learning_rate: float = float("nan")
     entropy: float = float("nan")
     """Mean entropy of the search policy in the batch, nats."""

@@ -26,7 +26,7 @@ from learner.batches import draw, make_batch
 from learner.checkpoint import Identity, Progress, Snapshot, SnapshotFacts
 from learner.config import LearnerConfig, NetworkConfig
 from learner.device import Device
-from learner.evaluate import evaluate, is_trusted
+from learner.evaluate import evaluate, is_trusted, needs_playouts
 from learner.export import Exporter, export_checked
 from learner.features import FeatureMaker
 from learner.ingest import Ingest
@@ -187,7 +187,10 @@ class Learner:
     # --- figures ----------------------------------------------------------------------------------
 
     def _measure(self) -> None:
-        """Measure on held-out games; give or take away trust in the value head."""
+        """Measure on held-out games; give or take away trust in the value head.
+
+        A head that has lost it altogether values no leaves from the next version on.
+        """
         measured = evaluate(
             self._ingest.split.held_out,
             self._updater.network,
@@ -196,9 +199,14 @@ class Learner:
             self._config,
             self._equity_rows(),
         )
-        self._progress.value_trusted = is_trusted(measured, self._config)
+        progress = self._progress
+        progress.value_trusted = is_trusted(measured, self._config)
+        progress.ever_trusted |= progress.value_trusted
+        progress.leaves_by_playout = needs_playouts(
+            measured, self._config, ever_trusted=progress.ever_trusted
+        )
         if measured is not None:
-            self._progress.root_value_bias = measured.root_value_bias
+            progress.root_value_bias = measured.root_value_bias
             self._set_figures(
                 {
                     "held_out_games": measured.num_games,
@@ -224,6 +232,7 @@ class Learner:
             learning_rate=learning_rate(self._config, progress.step),
             root_value_bias=progress.root_value_bias,
             value_trusted=progress.value_trusted,
+            leaves_by_playout=progress.leaves_by_playout,
             reward_shares=self._ingest.reward_shares(),
         )
 
@@ -254,6 +263,7 @@ class Learner:
             network=identity.network,
             equity=() if equity is None else tuple(equity.tolist()),
             value_trusted=progress.value_trusted,
+            leaf_value="playout" if progress.leaves_by_playout else "network",
         )
         model = export_checked(self._exporter, self._updater.network, metadata)
         progress.version, progress.version_step = version, progress.step

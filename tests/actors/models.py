@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+
 from engine import rules
 from engine.evaluation import num_value_heads
 from engine.game import get_spec
@@ -11,8 +15,13 @@ from learner.export import Exporter
 from learner.network import NetworkShape, build_network
 
 
-def untrained_model(name: str, *, version: int, rules_preset: str = "") -> bytes:
-    """Return ONNX bytes of a small network for game ``name``, seeded by ``version``."""
+def untrained_model(
+    name: str, *, version: int, rules_preset: str = "", value_bias: float = 0.0, **facts: Any
+) -> bytes:
+    """Return ONNX bytes of a small network for game ``name``, seeded by ``version``.
+
+    ``value_bias`` is added to its value head, before the tanh; ``facts`` are other metadata.
+    """
     spec = get_spec(name)
     game = spec.make(rules_preset)
     encoder = spec.encoders[0]
@@ -34,5 +43,9 @@ def untrained_model(name: str, *, version: int, rules_preset: str = "") -> bytes
         num_values=num_values,
         target="win",
         network=shape.describe(),
+        **facts,
     )
-    return Exporter(shape).export(build_network(shape, seed=version), metadata)
+    network = build_network(shape, seed=version)
+    with torch.no_grad():
+        network.value_out.bias += value_bias
+    return Exporter(shape).export(network, metadata)

@@ -4,6 +4,7 @@
 * contiguous and scattered rows of several models; rows and candidates beyond the counts untouched
 * rows without candidates get a value
 * foreign, truncated and mismatched models are refused by name, and the slot keeps its model
+* a model that says so has its rows valued by playouts, and nothing else changes
 * slots: bounds, clearing, sharing of a session
 """
 
@@ -16,7 +17,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from engine import rules
 from engine.evaluation import EvalBatch, new_batch
+from engine.search.rollout import RolloutEvaluator
 from league.evaluator import MIN_ROWS, OnnxEvaluator, read_metadata
 from league.models import ModelError
 from tests.league.tiny_models import ENCODER, GAME, SPEC, make_metadata, make_model
@@ -74,6 +77,28 @@ def test_rows_are_bitwise_independent_of_their_batch(num_models: int) -> None:
         evaluator.evaluate(sub, len(rows), len(candidates))
         np.testing.assert_array_equal(sub.values, batch.values[rows])
         np.testing.assert_array_equal(sub.logits[: len(candidates)], batch.logits[candidates])
+
+
+@pytest.mark.parametrize("scattered", [False, True], ids=["contiguous", "scattered"])
+def test_rows_of_a_model_that_asks_for_it_are_valued_by_playouts(scattered: bool) -> None:
+    playing_out = make_metadata(leaf_value="playout")
+    batch, num_candidates = random_batch(5)
+    batch.seats[:] = np.arange(NUM_ROWS) % 2
+    batch.seeds[:] = np.arange(NUM_ROWS) * 977 + 1
+    for row in range(NUM_ROWS):
+        rules.deal(GAME, batch.worlds[row], np.uint64(row))
+    batch.model[:] = np.arange(NUM_ROWS) % 2 if scattered else np.arange(NUM_ROWS) // 50
+    evaluator_with(make_model(1), make_model(2)).evaluate(batch, NUM_ROWS, num_candidates)
+    by_network, logits = batch.values.copy(), batch.logits.copy()
+    RolloutEvaluator(SPEC, GAME).evaluate(batch, NUM_ROWS, num_candidates)
+    by_playout = batch.values.copy()
+    assert set(np.unique(by_playout)) == {-2.0, -1.0, 1.0, 2.0}  # chips
+    mixed = evaluator_with(make_model(1), make_model(2, metadata=playing_out))
+    mixed.evaluate(batch, NUM_ROWS, num_candidates)
+    np.testing.assert_array_equal(batch.logits, logits)
+    second = batch.model == 1
+    np.testing.assert_array_equal(batch.values[~second], by_network[~second])
+    np.testing.assert_array_equal(batch.values[second], by_playout[second])
 
 
 def test_single_rows_of_a_wide_network_equal_their_batch() -> None:

@@ -4,6 +4,8 @@
 * Trust needs the bound *and* enough games, and is False for NaN.
 * A head that has learned its training games by heart is found out: trust goes off, and with it the
   bootstrapping; a useful head gets it (again).
+* Such a head, once it was trusted, values no leaves any more: the next version says so, and after
+  a restart too. A head that was never trusted goes on.
 * Root-value bias by phase.
 """
 
@@ -16,10 +18,18 @@ import numpy as np
 import pytest
 import torch
 
+from league.evaluator import read_metadata
 from learner.batches import make_batch
 from learner.config import LearnerConfig
 from learner.device import Device
-from learner.evaluate import HeldOut, evaluate, is_trusted, r_squared, root_value_bias
+from learner.evaluate import (
+    HeldOut,
+    evaluate,
+    is_trusted,
+    needs_playouts,
+    r_squared,
+    root_value_bias,
+)
 from learner.features import FeatureMaker
 from learner.messages import LearnRequest
 from learner.network import CandidateNetwork, NetworkShape, build_network
@@ -87,6 +97,24 @@ def test_trust_needs_the_bound_over_enough_games(figure: float, games: int, trus
 
 def test_nothing_measured_is_nothing_trusted() -> None:
     assert not is_trusted(None, LearnerConfig())
+
+
+@pytest.mark.parametrize(
+    ("figure", "games", "ever_trusted", "playouts"),
+    [
+        (-0.01, 1000, True, True),
+        (0.0, 1000, True, False),
+        (-0.01, 999, True, False),
+        (-5.0, 1000, False, False),
+        (NAN, 1000, True, False),
+    ],
+)
+def test_leaves_are_played_out_below_zero_once_the_head_was_trusted(
+    figure: float, games: int, ever_trusted: bool, playouts: bool
+) -> None:
+    found = needs_playouts(measured(figure, games), LearnerConfig(), ever_trusted=ever_trusted)
+    assert found is playouts
+    assert not needs_playouts(None, LearnerConfig(), ever_trusted=ever_trusted)
 
 
 def test_untrained_head_explains_nothing() -> None:
@@ -158,6 +186,7 @@ def test_overfit_head_loses_trust_and_a_useful_one_gets_it(monkeypatch: pytest.M
     reply = learner.step(LearnRequest(epoch=1, next_version=1))
     assert reply.metrics.value_trusted
     assert reply.metrics.held_out_outcome_r2 > 0.1
+    assert read_metadata(reply.model).leaf_value == "network"
     assert not any(bootstrapped)  # before the first measurement nobody is trusted
     learner.step(LearnRequest(epoch=1, next_version=2, max_updates=5))
     assert bootstrapped[-5:] == [True] * 5
@@ -167,8 +196,26 @@ def test_overfit_head_loses_trust_and_a_useful_one_gets_it(monkeypatch: pytest.M
     assert reply.metrics.value_r2 > 0.3
     assert reply.metrics.held_out_outcome_r2 < 0.0
     assert not reply.metrics.value_trusted
-    learner.step(LearnRequest(epoch=1, next_version=3, max_updates=5))
+    assert reply.metrics.leaves_by_playout
+    assert read_metadata(reply.model).leaf_value == "playout"
+    reply = learner.step(LearnRequest(epoch=1, next_version=3, max_updates=5, snapshot=True))
     assert bootstrapped[-5:] == [False] * 5
+
+    restored = new_learner(MemoryReader(store), options, snapshot=reply.snapshot)
+    reply = restored.step(LearnRequest(epoch=1, next_version=3))
+    assert read_metadata(reply.model).leaf_value == "playout"
+
+
+def test_head_that_was_never_trusted_goes_on_valuing_leaves() -> None:
+    store = MemoryStore()
+    options = config(held_out_share=HELD_OUT_SHARE, samples_per_insert=6.0)
+    learner = new_learner(MemoryReader(store), options)
+    learner.step(LearnRequest(epoch=1, next_version=0))
+    write(store, games(2000, 1, seed=9, flip_held_out=True))
+    reply = learner.step(LearnRequest(epoch=1, next_version=1))
+    assert reply.metrics.held_out_outcome_r2 < 0.0
+    assert not reply.metrics.leaves_by_playout
+    assert read_metadata(reply.model).leaf_value == "network"
 
 
 def test_a_head_far_too_large_shows_in_the_scale() -> None:
