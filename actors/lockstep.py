@@ -222,21 +222,23 @@ def _record_search(games: Any, searches: Any, k: Any, index: Any) -> None:
 def _choose(searches: Any, k: Any, temperature: Any, rng: Any) -> Any:
     """Return a move drawn from visits ** (1 / temperature); the most visited at 0."""
     count = searches.counts[k]
+    best = 0
+    for i in range(1, count):
+        if searches.visits[k, i] > searches.visits[k, best]:
+            best = i
     if temperature <= 0.0:
-        best = 0
-        for i in range(1, count):
-            if searches.visits[k, i] > searches.visits[k, best]:
-                best = i
         return searches.actions[k, best]
+    # Shares of the most visited one: powers of the visits themselves overflow when it is cold.
+    most = np.float64(searches.visits[k, best])
     total = 0.0
     for i in range(count):
-        total += np.float64(searches.visits[k, i]) ** (1.0 / temperature)
+        total += (np.float64(searches.visits[k, i]) / most) ** (1.0 / temperature)
     point = uniform(rng) * total
     for i in range(count):
-        point -= np.float64(searches.visits[k, i]) ** (1.0 / temperature)
+        point -= (np.float64(searches.visits[k, i]) / most) ** (1.0 / temperature)
         if point < 0.0:
             return searches.actions[k, i]
-    return searches.actions[k, count - 1]
+    return searches.actions[k, best]  # rounding alone leads here
 
 
 @kernel

@@ -105,6 +105,12 @@ class SelfPlayWorker:
         epoch: int,
         seed: int,
     ) -> None:
+        if search.leaf_value == "root_seat" and config.off_turn_share == 0:
+            raise ValueError(
+                "search.leaf_value = root_seat with self_play.off_turn_share = 0: leaves would be "
+                "valued from off-turn views that nothing is ever learned from; needed is a share "
+                "above 0"
+            )
         self._config, self._spec, self._game = config, spec, game
         self._writer, self._run_id = writer, run_id
         self._node, self._slot, self._epoch = node, slot, epoch

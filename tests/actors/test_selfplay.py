@@ -3,6 +3,9 @@
 * examples hold views (nothing hidden), visits add up to the simulations, only the learner's seats
 * the stamp is the version that searched, and new versions are taken between moves
 * the insert budget, the pause and the outbox bound are obeyed
+* a value head that its metadata forbids to value leaves has no say in any game
+* leaves of the root seat's view are refused where no off-turn view is ever learned from
+* moves follow visits ** (1 / temperature), however low the temperature
 * the same seed plays the same games; a restored worker goes on bit for bit
 """
 
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 
 from actors.config import SearchConfig, SelfPlayConfig
+from actors.lockstep import _choose, new_searches
 from actors.messages import StepReply, StepRequest
 from actors.selfplay import SelfPlayWorker
 from engine import rules
@@ -63,10 +67,11 @@ def make_worker(
     if models is None:
         models = MemoryModelStore()
         models.put(0, untrained_model(name, version=0))
+    search = options.pop("search", SearchConfig())
     defaults: dict[str, Any] = {"games": 8, "full_simulations": 12, "fast_simulations": 4}
     return SelfPlayWorker(
         config=SelfPlayConfig(**(defaults | options)),
-        search=SearchConfig(),
+        search=search,
         league=LeagueConfig(pool_size=2),
         spec=spec,
         game=game,
@@ -237,6 +242,46 @@ def test_insert_budget_pause_and_outbox_bound_are_obeyed() -> None:
     step(worker, 10_000)
     assert 3 <= stuck.num_pending <= 3 + 8
     assert step(worker, 10).num_evaluations == 0
+
+
+def visits_of(model: bytes) -> list[bytes]:
+    writer, models = ListWriter(), MemoryModelStore()
+    models.put(0, model)
+    play_games(make_worker("cuarenta", writer, models, games=2), writer, 2)
+    return [trajectory.visits.tobytes() for trajectory in decoded("cuarenta", writer)]
+
+
+def test_a_head_that_must_not_value_leaves_has_no_say_in_self_play() -> None:
+    heads = (-2.0, 2.0)  # at every leaf one of them is very wrong
+    by_network = [visits_of(untrained_model("cuarenta", version=0, value_bias=b)) for b in heads]
+    assert by_network[0] != by_network[1]
+    by_playout = [
+        visits_of(untrained_model("cuarenta", version=0, value_bias=b, leaf_value="playout"))
+        for b in heads
+    ]
+    assert by_playout[0] == by_playout[1]
+    assert by_playout[0] not in by_network
+
+
+def test_leaves_of_the_root_seats_view_need_off_turn_examples() -> None:
+    leaves = SearchConfig(leaf_value="root_seat")
+    with pytest.raises(ValueError, match="off_turn_share"):
+        make_worker("cuarenta", ListWriter(), search=leaves)
+    make_worker("cuarenta", ListWriter(), search=leaves, off_turn_share=0.2)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "share"), [(1.0, 0.25), (0.5, 0.1), (0.01, 0.0), (0.001, 0.0), (0.0, 0.0)]
+)
+def test_moves_follow_the_visits_at_any_temperature(temperature: float, share: float) -> None:
+    spec = get_spec("kuhn")
+    searches = new_searches(spec, 1)
+    searches.actions[0, :2] = (0, 1)
+    searches.visits[0, :2] = (48, 16)
+    searches.counts[0] = 2
+    rng = np.array([3], np.uint64)
+    moves = [int(_choose(searches, 0, temperature, rng)) for _ in range(1000)]
+    assert abs(sum(moves) - 1000 * share) <= 4 * np.sqrt(1000 * share * (1 - share))
 
 
 def test_no_model_yet_plays_nothing() -> None:
