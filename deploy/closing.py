@@ -25,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from league.players import PlayerError
 
     try:
-        config = RunDirectory(arguments.run_directory).load().config
-        closing_table(arguments.run_directory, config, arguments.limit_s)
+        manifest = RunDirectory(arguments.run_directory).load()
+        if manifest.champion < 0:
+            sys.stderr.write("cardleague: there is no version yet, so no closing table\n")
+            return 0
+        closing_table(arguments.run_directory, manifest.config, arguments.limit_s)
     except (ModelError, PlayerError, ResumeError) as error:
         sys.stderr.write(f"cardleague: closing table: {error}\n")
         return 1

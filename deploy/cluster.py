@@ -37,6 +37,10 @@ TICK_S = 0.1
 DRAIN_LIMIT_S = 10.0
 """Workers get so long to have their finished games accepted."""
 SNAPSHOT_LIMIT_S = 60.0
+SNAPSHOT_RESERVE_S = 10.0
+"""In a hurry: the drain ends so long before the limit, so that there is a snapshot."""
+END_RESERVE_S = 4.0
+"""In a hurry: kept for the manifest and the end of Ray."""
 HOUSEKEEPING_S = 2.0
 
 
@@ -206,7 +210,8 @@ class ClusterRuntime:
     def stop(self, control: Control, show: Callable[[], None]) -> None:
         """Pause workers, drain, snapshot, manifest. The drain is skipped when ``control`` says so.
 
-        No actor that is lost now is started again.
+        In a hurry (SIGTERM) each part ends early enough for the next one; a snapshot that is not
+        there in time leaves the last one in force. No actor that is lost now is started again.
         """
         tracker = self.owner.tracker
         tracker.status.state = "stopping"
@@ -214,7 +219,12 @@ class ClusterRuntime:
         self._may_start = False
         self.owner.paused = True
         self._drained.clear()
-        self._until(self._is_drained, DRAIN_LIMIT_S, show, control.skip_drain.is_set)
+        self._until(
+            self._is_drained,
+            DRAIN_LIMIT_S,
+            show,
+            lambda: control.skip_drain.is_set() or control.left_s() < SNAPSHOT_RESERVE_S,
+        )
         before = self.owner.manifest.learner
         learner, gate = self._member(LEARNER), self._member(GATE)
         self._learner_due, self._gate_due = learner.is_ready, gate.is_ready
@@ -225,7 +235,7 @@ class ClusterRuntime:
             ),
             SNAPSHOT_LIMIT_S,
             show,
-            lambda: False,
+            lambda: control.left_s() < END_RESERVE_S,
         )
         self.owner.save()
         self.crew.end()

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
 STOP = "stop"
 """Drain, snapshot, manifest, end."""
 NOW = "now"
 """The same without the drain."""
+WITHIN = "within"
+"""``within S``: as ``stop``, but everything has to be saved and ended in S seconds."""
 SERVER_RESTARTED = "server-restarted"
 """The bundled server was started again on the same address."""
 
@@ -34,6 +37,7 @@ class Control:
         self.stopping = threading.Event()
         self.skip_drain = threading.Event()
         self.num_server_restarts = 0
+        self._deadline = float("inf")
         self._descriptor = descriptor
         self.on_orphaned = on_orphaned
         self._ended = False
@@ -73,8 +77,17 @@ class Control:
             self.stopping.set()
         elif line == SERVER_RESTARTED:
             self.num_server_restarts += 1
+        elif line.startswith(f"{WITHIN} "):
+            self._deadline = time.monotonic() + float(line.split()[1])
+            self.stopping.set()
         else:
-            raise ValueError(f"control line {line!r}: allowed are stop, now, server-restarted")
+            raise ValueError(
+                f"control line {line!r}: allowed are stop, now, within S, server-restarted"
+            )
+
+    def left_s(self) -> float:
+        """Return how long saving may still take; infinite while there is no hurry."""
+        return self._deadline - time.monotonic()
 
     def close(self) -> None:
         """The owner ends by itself: the pipe's end means nothing any more."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from pathlib import Path
 from types import TracebackType
 
@@ -146,6 +147,16 @@ class Files:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with contextlib.closing(os.fdopen(descriptor, "wb")) as file:
             file.write(data)
+
+
+def bound_log(path: Path, max_bytes: int) -> None:
+    """Begin a log again when it is longer than ``max_bytes``; one earlier piece is kept beside it.
+
+    The file stays the same one: its writer holds it open for appending and goes on.
+    """
+    if path.exists() and path.stat().st_size > max_bytes:
+        shutil.copyfile(path, path.with_suffix(".log.1"))
+        os.truncate(path, 0)
 
 
 class PowerCut(BaseException):

@@ -14,6 +14,7 @@ import msgspec
 
 from deploy.commands import UserError
 from deploy.config import RunConfig
+from deploy.processes import die_with_parent
 
 EXIT_REFUSED = 2
 
@@ -50,6 +51,7 @@ def check_game(config: RunConfig) -> None:
 
 def main() -> int:
     """Check the configuration on standard input and warm up; return the exit code."""
+    die_with_parent()  # compiling takes a while: nobody would wait for it any more
     config = msgspec.json.decode(sys.stdin.buffer.read(), type=RunConfig)
     try:
         check_game(config)

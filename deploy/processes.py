@@ -140,6 +140,35 @@ def _proportional(process: psutil.Process) -> int:
     return int(process.memory_info().rss)
 
 
+class LifeSign:
+    """Tells a process that works from one that hangs, by a file that it keeps replacing."""
+
+    def __init__(self, path: Path, silence_s: float, start_s: float) -> None:
+        """The file has to change every ``silence_s``; for the first time within ``start_s``."""
+        self._path = path
+        self._silence_s, self._start_s = silence_s, start_s
+        self.begin()
+
+    def begin(self) -> None:
+        """A process was started now."""
+        self._seen = self._changed()
+        self._seen_at, self._limit_s = time.monotonic(), self._start_s
+
+    def is_silent(self) -> bool:
+        """Return whether the file has not changed for too long."""
+        changed = self._changed()
+        if changed != self._seen:
+            self._seen, self._limit_s = changed, self._silence_s
+            self._seen_at = time.monotonic()
+        return time.monotonic() - self._seen_at > self._limit_s
+
+    def _changed(self) -> int:
+        try:
+            return self._path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+
 class ProcessBook:
     """Who was started for a run, on disk: the next start ends what a killed one left behind.
 

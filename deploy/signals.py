@@ -52,13 +52,10 @@ class Signals:
         """Whether anything was asked for."""
         return bool(self.interrupts or self.terminated)
 
-    def wish(self) -> str:
-        """Return what the owner is to be told; empty for nothing."""
-        if self.interrupts > 1:
-            return control.NOW
-        if self.terminated:
-            return signal.SIGTERM.name
-        return control.STOP if self.interrupts else ""
+    def wishes(self) -> list[str]:
+        """Return what the owner is to be told, each once; a later one hurries more."""
+        told = [(self.interrupts, control.STOP), (self.interrupts > 1, control.NOW)]
+        return [word for asked, word in [*told, (self.terminated, control.WITHIN)] if asked]
 
     def saved(self) -> None:
         """From now on a further Ctrl-C is meant for the closing table."""

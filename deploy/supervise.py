@@ -24,8 +24,9 @@ from typing import Protocol
 
 from deploy import control
 from deploy.config import RunConfig
-from deploy.manifest import Manifest, ResumeError, apply_config, new_manifest, stamp
-from deploy.processes import ProcessBook, mark
+from deploy.files import bound_log
+from deploy.manifest import ResumeError, apply_config, new_manifest, stamp
+from deploy.processes import LifeSign, ProcessBook, mark
 from deploy.rundir import RunDirectory
 from deploy.signals import Signals
 
@@ -39,6 +40,14 @@ SAVE_LIMIT_S = 120.0
 SERVER_CHECK_S = 2.0
 SERVER_STOP_S = 5.0
 """Of ``stop_timeout_s``, kept for the server and the last waits."""
+OWNER_END_S = 2.0
+"""Of what is left, kept for the owner's own end."""
+OWNER_SILENCE_S = 180.0
+"""An owner that trained and shows no new status for so long hangs: it is replaced."""
+OWNER_START_S = 900.0
+"""The same before its first status: it may compile, and wait for a server that loads."""
+MAX_LOG_BYTES = 8 << 20
+"""The owner's log is cut there; one earlier piece is kept."""
 
 
 class Server(Protocol):
@@ -52,6 +61,10 @@ class Server(Protocol):
     def ensure(self) -> bool: ...
 
     def stop(self) -> None: ...
+
+
+class SupervisorError(RuntimeError):
+    """What keeps a run from going on, in words; the run is as of its manifest."""
 
 
 OwnerCommand = Callable[[RunDirectory, RunConfig, str], list[str]]
@@ -80,6 +93,7 @@ class Supervisor:
         owner_command: OwnerCommand | None = None,
         server: Server | None = None,
         closing_command: Callable[[RunDirectory, float], list[str]] | None = None,
+        owner_silence_s: float = OWNER_SILENCE_S,
     ) -> None:
         """Prepare; ``owner_command``, ``server`` and ``closing_command`` replace the real ones."""
         self._config = config
@@ -96,33 +110,43 @@ class Supervisor:
         self._signals = Signals()
         self._limit_elapsed_s = 0.0
         self._server_checked = 0.0
+        self._server_failures = 0
+        self._server_url = ""
+        self._life = LifeSign(directory.status_path, owner_silence_s, OWNER_START_S)
 
     def run(self) -> int:
         """See ``train``."""
-        if not self._resume and self._directory.exists():
-            raise ResumeError(f"{self._directory.path} holds a run already: resume it")
-        if self._resume:
-            self._directory.load()
+        self._check_existence()
         self._directory.prepare()
         with self._directory.lock():
-            manifest = self._open_manifest()
+            self._open_manifest()
             self._end_leftovers()
             with self._signals.installed():
                 try:
                     self._start_server()
                     code = self._watch_owner()
+                except RuntimeError as error:  # SupervisorError, and replay's of the server
+                    _say(str(error))
+                    code = 1
                 finally:
                     self._kill_owner()
                     if self._server is not None:
                         self._server.stop()
                 self._signals.saved()
                 if code == 0 and self._signals.terminated == 0:
-                    self._closing_table(manifest)
+                    self._closing_table()
         return code
+
+    def _check_existence(self) -> None:
+        if self._resume:
+            self._directory.load()
+        elif self._directory.exists():
+            raise ResumeError(f"{self._directory.path} holds a run already: resume it")
 
     # --- beginning --------------------------------------------------------------------------------
 
-    def _open_manifest(self) -> Manifest:
+    def _open_manifest(self) -> None:
+        self._check_existence()  # again: another start may have been quicker to the lock
         if self._resume:
             manifest = self._directory.load()
             apply_config(manifest, self._config)
@@ -132,7 +156,6 @@ class Supervisor:
         self._directory.save(manifest)
         if self._minutes:
             self._limit_elapsed_s = manifest.elapsed_s + 60.0 * self._minutes
-        return manifest
 
     def _end_leftovers(self) -> None:
         """End what a killed supervisor or owner of this run left behind."""
@@ -144,13 +167,14 @@ class Supervisor:
             self._server = _bundled_server(self._directory, self._config)
         if self._server is not None:
             self._server.start()
+            self._server_url = self._server.url
 
     # --- the owner --------------------------------------------------------------------------------
 
     def _watch_owner(self) -> int:
         """Keep an owner running until it has ended on purpose; return the exit code."""
         failures = 0
-        while True:
+        while not self._signals.stopping:
             began = time.monotonic()
             self._start_owner()
             code = self._wait_for_owner()
@@ -174,11 +198,11 @@ class Supervisor:
             self._signals.wait(delay_s)
             if self._signals.stopping:
                 return 1
+        return 0  # asked to end before anything was started
 
     def _start_owner(self) -> None:
-        url = self._server.url if self._server is not None else ""
         read, write = os.pipe()
-        command = self._owner_command(self._directory, self._config, url)
+        command = self._owner_command(self._directory, self._config, self._server_url)
         command += ["--control-fd", str(read), "--limit-elapsed-s", str(self._limit_elapsed_s)]
         try:
             with open(self._log_path, "ab") as log:
@@ -192,35 +216,44 @@ class Supervisor:
         finally:
             os.close(read)
         self._control = write
+        self._life.begin()
         started = mark(self._owner.pid)
         self._book.write([] if started is None else [started])
 
     def _wait_for_owner(self) -> int:
         """Wait until the owner ends; pass on what signals ask for, and look after the server."""
         assert self._owner is not None
-        told = ""
+        told: set[str] = set()
         kill_at = float("inf")
         while True:
             code = self._owner.poll()
             if code is not None:
                 self._drop_control()
                 return code
-            wish = self._signals.wish()
-            if wish and wish != told:
-                told = wish
-                self._tell(control.NOW if wish == control.NOW else control.STOP)
-                kill_at = min(kill_at, time.monotonic() + self._save_limit_s())
+            for wish in self._signals.wishes():
+                if wish not in told:
+                    told.add(wish)
+                    kill_at = min(kill_at, time.monotonic() + self._ask_to_save(wish))
             if time.monotonic() > kill_at:
                 _say("the owner did not save in time: ended, the run is as of its manifest")
                 self._kill_owner()
                 return -signal.SIGKILL
+            if self._life.is_silent():
+                _say("the owner shows no sign of life: ended")
+                self._kill_owner()
+                return -signal.SIGKILL
             self._look_after_server()
+            bound_log(self._log_path, MAX_LOG_BYTES)
             self._signals.wait(0.25 if told else 0.5)
 
-    def _save_limit_s(self) -> float:
-        if self._signals.terminated:
-            return max(1.0, self._config.runtime.stop_timeout_s - SERVER_STOP_S)
-        return SAVE_LIMIT_S
+    def _ask_to_save(self, wish: str) -> float:
+        """Tell the owner; return how long it may take before it is killed."""
+        if wish != control.WITHIN:
+            self._tell(wish)
+            return SAVE_LIMIT_S
+        limit_s = max(1.0, self._config.runtime.stop_timeout_s - SERVER_STOP_S)
+        self._tell(f"{control.WITHIN} {max(0.0, limit_s - OWNER_END_S)}")
+        return limit_s
 
     def _tell(self, line: str) -> None:
         try:
@@ -249,16 +282,25 @@ class Supervisor:
         if self._server is None or now - self._server_checked < SERVER_CHECK_S:
             return
         self._server_checked = now
-        before = self._server.url
-        if self._server.ensure():
+        try:
+            replaced = self._server.ensure()
+        except RuntimeError as error:  # replay's StoreError: it may heal, as a full disk does
+            self._server_failures += 1
+            _say(f"the bundled server does not start: {error}")
+            if self._server_failures >= MAX_FAILURES:
+                raise SupervisorError("the bundled server failed too often") from error
+            return
+        self._server_failures = 0
+        if replaced:
             _say("the bundled server was gone: started again")
             self._tell(control.SERVER_RESTARTED)
-            if self._server.url != before and self._owner is not None:
+            if self._server.url != self._server_url and self._owner is not None:
+                self._server_url = self._server.url
                 self._owner.kill()
 
     # --- the closing table ------------------------------------------------------------------------
 
-    def _closing_table(self, manifest: Manifest) -> None:
+    def _closing_table(self) -> None:
         """Measure the champion in a child; Ctrl-C and SIGTERM end that."""
         limit_s = self._config.report.interrupted_s if self._signals.interrupts else 0.0
         if self._signals.interrupts and limit_s == 0:

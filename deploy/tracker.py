@@ -25,6 +25,26 @@ SELFPLAY, LEARNER, GATE = "selfplay", "learner", "gate"
 ROLES = (SELFPLAY, LEARNER, GATE)
 
 
+class WorkerRates:
+    """What one self-play worker did lately; a call in which it only waited changes no share."""
+
+    def __init__(self) -> None:
+        self.plies, self.simulations = Rate(), Rate()
+        self._busy, self._evaluate = Rate(), Rate()
+
+    def add(self, reply: StepReply, now: float) -> None:
+        """Count one reply."""
+        self.plies.add(reply.num_plies, now)
+        self.simulations.add(reply.num_simulations, now)
+        self._busy.add(reply.busy_s, now)
+        self._evaluate.add(reply.evaluate_s, now)
+
+    def evaluate_share(self, now: float) -> float:
+        """Return the part of busy time that the network took; 0 before there was any."""
+        busy = self._busy.per_s(now)
+        return self._evaluate.per_s(now) / busy if busy > 0 else 0.0
+
+
 class Tracker:
     """Status of one run."""
 
@@ -40,7 +60,7 @@ class Tracker:
         self._workers: dict[tuple[str, int], WorkerStatus] = {}
         self._replied_at: dict[tuple[str, int], float] = {}
         self._rates = {name: Rate() for name in ("plies", "simulations", "updates")}
-        self._worker_rates: dict[int, tuple[Rate, Rate]] = {}
+        self._worker_rates: dict[int, WorkerRates] = {}
         self._growth = {name: Growth() for name in ("games", "examples")}
         self.log: list[str] = []
         """Events in words since they were last taken, oldest first."""
@@ -128,13 +148,11 @@ class Tracker:
         """A self-play worker answered."""
         now = self._clock()
         worker = self._workers[SELFPLAY, reply.slot]
-        plies, simulations = self._worker_rates.setdefault(reply.slot, (Rate(), Rate()))
-        plies.add(reply.num_plies, now)
-        simulations.add(reply.num_simulations, now)
+        rates = self._worker_rates.setdefault(reply.slot, WorkerRates())
+        rates.add(reply, now)
         self._rates["plies"].add(reply.num_plies, now)
         self._rates["simulations"].add(reply.num_simulations, now)
         worker.node = reply.node
-        worker.evaluate_share = reply.evaluate_s / reply.busy_s if reply.busy_s > 0 else 0.0
         worker.outbox = reply.outbox
         worker.model_version = reply.model_version
         worker.resident_bytes = reply.resident_bytes
@@ -204,9 +222,10 @@ class Tracker:
         for (role, slot), worker in self._workers.items():
             worker.last_reply_s = now - self._replied_at.get((role, slot), now)
             if role == SELFPLAY and slot in self._worker_rates:
-                plies, simulations = self._worker_rates[slot]
-                worker.plies_per_s = plies.per_s(now)
-                worker.simulations_per_s = simulations.per_s(now)
+                rates = self._worker_rates[slot]
+                worker.plies_per_s = rates.plies.per_s(now)
+                worker.simulations_per_s = rates.simulations.per_s(now)
+                worker.evaluate_share = rates.evaluate_share(now)
         order = sorted(self._workers, key=lambda key: (ROLES.index(key[0]), key[1]))
         self.status.workers = [self._workers[key] for key in order]
 

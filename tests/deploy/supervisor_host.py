@@ -39,7 +39,8 @@ def act(arguments: argparse.Namespace) -> int:
     if arguments.owner == "finish":
         return 0
     while not control.stopping.wait(0.05):
-        pass
+        if arguments.owner == "show":
+            (folder / "status.json").touch()
     record(folder, "stop")
     drained_by = time.monotonic() + (60.0 if arguments.owner == "slow" else 0.0)
     while time.monotonic() < drained_by and not control.skip_drain.wait(0.05):
@@ -72,6 +73,7 @@ def host(arguments: argparse.Namespace) -> int:
             *("--server-url", url),
         ],
         server=_bundled_server(directory, config) if arguments.server else None,
+        owner_silence_s=arguments.silence_s,
         closing_command=lambda _, limit_s: [sys.executable, "-c", closing, events, str(limit_s)],
     )
     return supervisor.run()
@@ -83,6 +85,7 @@ def main() -> int:
     parser.add_argument("--act", action="store_true")
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--owner", default="obey")
+    parser.add_argument("--silence-s", type=float, default=180.0)
     parser.add_argument("--minutes", type=float, default=None)
     parser.add_argument("--control-fd", type=int, default=-1)
     parser.add_argument("--limit-elapsed-s", type=float, default=0.0)

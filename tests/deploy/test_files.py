@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.files import Files, LockedError, MemoryFiles, PowerCut
+from deploy.files import Files, LockedError, MemoryFiles, PowerCut, bound_log
 
 TARGET = Path("/run/manifest.json")
 OLD, NEW = b"old " * 100, b"new " * 200
@@ -132,3 +132,16 @@ def test_lock_is_not_inherited_by_a_started_program(tmp_path: Path) -> None:
         os.close(write)
         os.close(read)
         child.wait(timeout=20)
+
+
+def test_long_log_begins_again_under_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "owner.log"
+    bound_log(path, 10)  # none yet
+    with open(path, "ab", buffering=0) as writer:
+        writer.write(b"first line\n")
+        bound_log(path, 100)
+        assert path.read_bytes() == b"first line\n"
+        bound_log(path, 10)
+        writer.write(b"second\n")
+        assert path.read_bytes() == b"second\n"
+        assert (tmp_path / "owner.log.1").read_bytes() == b"first line\n"

@@ -5,6 +5,8 @@ Behaviours checked:
 * an owner that vanishes is started again; one that refuses is not; a deaf one is killed in time
 * the closing table: full after a limit, bounded after Ctrl-C, skipped by a further one, none after
   SIGTERM
+* an owner that shows no sign of life is replaced; its log has a bound
+* a SIGTERM after two Ctrl-C ends in time too; a signal before the first owner starts nothing
 * a live run is refused to a second supervisor; the supervisor's death ends its owner
 * it loads no ray, torch or numba
 """
@@ -18,6 +20,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from deploy import supervise
+from deploy.config import RunConfig
+from deploy.rundir import RunDirectory
+from deploy.supervise import Supervisor
 from tests.deploy.waiting import ROOT, processes_of, started, wait_for
 
 HOST = "tests.deploy.supervisor_host"
@@ -111,6 +119,93 @@ def test_killed_owner_is_started_again(tmp_path: Path) -> None:
         supervisor.send_signal(signal.SIGTERM)
         assert supervisor.wait(20) == 0
     assert_nothing_left(tmp_path)
+
+
+def test_owner_that_hangs_is_replaced(tmp_path: Path) -> None:
+    arguments = (str(tmp_path), "--owner", "show", "--silence-s", "3")
+    with started(tmp_path, HOST, *arguments) as supervisor:
+        first = wait_for_owner(tmp_path)
+        wait_for(lambda: (tmp_path / "status.json").exists(), 10, "a sign of life")
+        os.kill(first, signal.SIGSTOP)
+        wait_for_owner(tmp_path, 2)
+        assert first not in [process.pid for process in processes_of(tmp_path)]
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 0
+    assert_nothing_left(tmp_path)
+
+
+def test_sigterm_after_two_ctrl_c_has_its_own_limit(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        os.kill(wait_for_owner(tmp_path), signal.SIGSTOP)
+        supervisor.send_signal(signal.SIGINT)
+        supervisor.send_signal(signal.SIGINT)
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 1
+    assert_nothing_left(tmp_path)
+
+
+def test_signal_before_the_first_owner_starts_nothing(tmp_path: Path) -> None:
+    class SlowServer:
+        """Asked to end while it starts."""
+
+        url = "unix:///nowhere"
+
+        def start(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def ensure(self) -> bool:
+            raise AssertionError("nothing runs")
+
+        def stop(self) -> None:
+            (tmp_path / "server-stopped").touch()
+
+    supervisor = Supervisor(
+        RunConfig(), RunDirectory(tmp_path / "run"), resume=False, server=SlowServer()
+    )
+    assert supervisor.run() == 0
+    assert (tmp_path / "server-stopped").exists()
+    assert not RunDirectory(tmp_path / "run").is_live()
+    assert not (tmp_path / "run" / "logs" / "owner.log").exists()
+
+
+class BrokenServer:
+    """Starts, is lost, and cannot be started again."""
+
+    url = "unix:///nowhere"
+
+    def __init__(self, *, at_start: bool = False) -> None:
+        self.at_start = at_start
+        self.num_tries = 0
+
+    def start(self) -> None:
+        if self.at_start:
+            raise RuntimeError("no binary for this machine")
+
+    def ensure(self) -> bool:
+        self.num_tries += 1
+        raise RuntimeError("its disk is gone")
+
+    def stop(self) -> None:
+        return
+
+
+def test_server_that_cannot_start_ends_the_run_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, directory = BrokenServer(at_start=True), RunDirectory(tmp_path / "run")
+    assert Supervisor(RunConfig(), directory, resume=False, server=server).run() == 1
+    assert "no binary for this machine" in capsys.readouterr().err
+
+    monkeypatch.setattr(supervise, "SERVER_CHECK_S", 0.0)
+    server = BrokenServer()
+    owner = [sys.executable, "-c", "import sys; sys.stdin.read(); import time; time.sleep(60)"]
+    supervisor = Supervisor(
+        RunConfig(), directory, resume=True, server=server, owner_command=lambda *_: [*owner]
+    )
+    assert supervisor.run() == 1
+    assert server.num_tries == supervise.MAX_FAILURES
+    assert "its disk is gone" in capsys.readouterr().err
+    assert not directory.is_live()
 
 
 def test_owner_that_refuses_is_not_started_again(tmp_path: Path) -> None:
