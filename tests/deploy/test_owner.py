@@ -421,6 +421,22 @@ def test_rates_are_over_the_last_half_minute(world: World) -> None:
     assert world.owner.tracker.refresh().plies_per_s == 0
 
 
+def test_waiting_does_not_change_the_share_of_the_network(world: World) -> None:
+    learn(world, b"zero")
+    epoch = epoch_of(world, SELFPLAY)
+    for busy_s, evaluate_s in ((0.8, 0.4), (0.2, 0.1), (1e-5, 0.0)):
+        world.clock.now += 1
+        world.owner.on_step(
+            StepReply(
+                epoch=epoch, node="n", slot=0, model_version=0, busy_s=busy_s, evaluate_s=evaluate_s
+            )
+        )
+    worker = world.owner.tracker.refresh().workers[0]
+    assert worker.evaluate_share == pytest.approx(0.5, rel=0.01)
+    world.owner.lost_actor(SELFPLAY, 0, "killed by a test")
+    assert world.owner.tracker.refresh().workers[0].plies_per_s == 0
+
+
 def test_status_is_what_readers_find(world: World) -> None:
     learn(world, b"zero", step=3, window_positions=12)
     world.owner.measure_stream()

@@ -1,0 +1,99 @@
+"""Decisions of the Ray runtime that need no Ray.
+
+Behaviours checked:
+* a worker with other engine sources is refused, naming its node and both hashes; when every start
+  of it is refused, the owner gives up and says why
+* SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy import cluster
+from deploy.cluster import ClusterRuntime
+from deploy.config import RunConfig
+from deploy.control import WITHIN, Control
+from deploy.crew import MAX_FAILED_STARTS, CrewError, Member
+from deploy.hosts import HostFacts
+from deploy.manifest import new_manifest
+from deploy.owner import Owner
+from deploy.rundir import RunDirectory
+from deploy.tracker import GATE, LEARNER, SELFPLAY
+from league.models import MemoryModelStore
+
+
+class NoSession:
+    """A local Ray that nobody calls."""
+
+    is_local = True
+
+    def has_gpu(self) -> bool:
+        return False
+
+
+class NoServer:
+    """A store of which only the name is there."""
+
+    full = ""
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> ClusterRuntime:
+    directory = RunDirectory(tmp_path / "run")
+    directory.prepare()
+    directory.save(new_manifest(RunConfig(), ["test"]))
+    owner = Owner(directory, directory.load(), MemoryModelStore())
+    for role, slot in ((LEARNER, 0), (GATE, 0), (SELFPLAY, 0), (SELFPLAY, 1)):
+        owner.start_actor(role, slot)
+    return ClusterRuntime(owner, NoServer(), NoSession(), "the-owners")  # type: ignore[arg-type]
+
+
+def member(runtime: ClusterRuntime, role: str) -> Member:
+    return next(found for found in runtime.crew.members if found.role == role)
+
+
+def test_worker_with_another_engine_is_refused_by_name(runtime: ClusterRuntime) -> None:
+    worker = member(runtime, SELFPLAY)
+    same = HostFacts(node="near", process=None, engine_hash="the-owners")
+    other = HostFacts(node="far", process=None, engine_hash="older")
+    worker.is_ready = True
+    runtime._take(worker, "ready", same)
+    assert worker.is_ready
+    runtime._take(worker, "ready", other)
+    assert not worker.is_ready
+    message = runtime.owner.tracker.status.message
+    assert all(word in message for word in ("far", "older", "the-owners", "refused"))
+    for _ in range(MAX_FAILED_STARTS - 2):
+        runtime._take(worker, "ready", other)
+    with pytest.raises(CrewError, match="older"):
+        runtime._take(worker, "ready", other)
+
+
+def test_stop_in_a_hurry_saves_without_actors_that_do_not_answer(
+    runtime: ClusterRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "SNAPSHOT_RESERVE_S", 1.5)
+    monkeypatch.setattr(cluster, "END_RESERVE_S", 1.0)
+    rounds: list[float] = []
+
+    def tick() -> None:
+        rounds.append(time.monotonic())
+        time.sleep(0.01)
+
+    monkeypatch.setattr(runtime, "_tick", tick)
+    for role in (LEARNER, GATE, SELFPLAY):  # alive and silent
+        member(runtime, role).is_ready = True
+    monkeypatch.setattr(runtime, "_is_drained", lambda: False)
+    before = runtime.owner.directory.load().elapsed_s
+    runtime.owner.tracker.start_clock()
+    control = Control(-1)
+    began = time.monotonic()
+    control.take(f"{WITHIN} 2")
+    runtime.stop(control, lambda: None)
+    assert 0.9 < time.monotonic() - began < 8.0
+    assert rounds
+    assert runtime.owner.directory.load().elapsed_s > before
