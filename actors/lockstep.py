@@ -60,7 +60,7 @@ class Games(NamedTuple):
     full: NDArray[np.bool_]
     """[G] whether the present search is a full one."""
     versions: NDArray[np.uint32]
-    """[G] version that searches now."""
+    """[G] newest version when the present search began: the stamp of what is recorded."""
     counters: NDArray[np.int64]
     """[G, 6] see the constants below."""
     examples: NDArray[Any]
@@ -298,6 +298,7 @@ def _advance(games: Any, game: Any, g: Any) -> Any:
 def _prepare(games: Any, game: Any, options: Any, searches: Any, k: Any, newest: Any) -> None:
     """Advance the game of search ``k`` and write its next search, or mark it FINISHED."""
     g = searches.games[k]
+    games.versions[g] = newest.version  # forced moves and deals on the way are of this moment too
     seat = _advance(games, game, g)
     if seat == TERMINAL:
         games.status[g] = FINISHED
@@ -306,7 +307,6 @@ def _prepare(games: Any, game: Any, options: Any, searches: Any, k: Any, newest:
     learning = games.seat_models[g, seat] == NEWEST
     full = uniform(rng) < options.full_share
     games.full[g] = full and learning
-    games.versions[g] = newest.version
     games.status[g] = SEARCHING
     view(game, games.states[g], seat, searches.views[k])
     searches.seats[k] = seat

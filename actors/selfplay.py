@@ -262,6 +262,8 @@ class SelfPlayWorker:
         self._num_started += 1
         self._games.seeds[g] = mix(self._seed, np.uint64(number))
         self._games.rngs[g] = mix(self._games.seeds[g], np.uint64(1))
+        # A version that waits for its slot plays nowhere yet: seats hold what this worker plays.
+        league = msgspec.structs.replace(league, newest=self._newest.version)
         matchup = self._matchmaker.draw(number, league)
         slots = self._matchup_slots(matchup)
         if slots is None:  # every slot is held by games in play: the newest plays alone instead

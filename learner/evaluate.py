@@ -32,6 +32,7 @@ class HeldOut(NamedTuple):
     """One measurement."""
 
     num_games: int
+    """Games that the measured positions come from."""
     policy_loss: float
     value_loss: float
     value_r2: float
@@ -68,8 +69,10 @@ def evaluate(
     slots = window.all_eligible()
     if len(slots) == 0:
         return None
+    ages = np.arange(len(slots))
     if len(slots) > config.held_out_rows:
-        slots = slots[np.linspace(0, len(slots) - 1, config.held_out_rows).astype(np.int64)]
+        ages = np.linspace(0, len(slots) - 1, config.held_out_rows).astype(np.int64)
+        slots = slots[ages]
     batch = window.gather(slots)
     policy_sum = 0.0
     values: list[NDArray[np.float32]] = []
@@ -83,7 +86,7 @@ def evaluate(
     outcomes = outcome_targets(batch, config)
     size = float(np.mean(np.abs(targets)))
     return HeldOut(
-        num_games=window.num_games,
+        num_games=_num_games(window, ages),
         policy_loss=policy_sum / len(slots),
         value_loss=float(np.mean((predictions - targets) ** 2)),
         value_r2=r_squared(predictions, targets),
@@ -91,6 +94,15 @@ def evaluate(
         scale=float(np.mean(np.abs(predictions))) / size if size > 0.0 else float("nan"),
         root_value_bias=root_value_bias(batch, outcomes),
     )
+
+
+def _num_games(window: Window, ages: NDArray[np.int64]) -> int:
+    """Return how many games the eligible positions ``ages`` (0 is the oldest) come from.
+
+    Games without an eligible position, and those that the sample passed over, tell nothing.
+    """
+    ends = np.cumsum([game.num_eligible for game in window.games])
+    return len(np.unique(np.searchsorted(ends, ages, side="right")))
 
 
 def _forward(

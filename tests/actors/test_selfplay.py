@@ -3,6 +3,8 @@
 * examples hold views (nothing hidden), visits add up to the simulations, only the learner's seats
 * the stamp is the version that searched, and new versions are taken between moves
 * the insert budget, the pause and the outbox bound are obeyed
+* a view between two hands belongs to the hand that ended, one of each side; forced moves are value
+  examples; noise is for full searches of the learning model
 * a value head that its metadata forbids to value leaves has no say in any game
 * leaves of the root seat's view are refused where no off-turn view is ever learned from
 * moves follow visits ** (1 / temperature), however low the temperature
@@ -22,12 +24,21 @@ from actors.messages import StepReply, StepRequest
 from actors.selfplay import SelfPlayWorker
 from engine import rules
 from engine.game import get_spec
+from engine.search.ismcts import Search
 from league.config import LeagueConfig
 from league.messages import LeagueState
 from league.models import MemoryModelStore
 from replay.buffer import OutboxFull
 from replay.codec import decode
-from replay.trajectory import BETWEEN_DEALS, FULL_SEARCH, OFF_TURN, POLICY, Trajectory, validate
+from replay.trajectory import (
+    BETWEEN_DEALS,
+    FULL_SEARCH,
+    OFF_TURN,
+    POLICY,
+    VALUE,
+    Trajectory,
+    validate,
+)
 from tests.actors.models import untrained_model
 
 GAMES = ["kuhn", "cuarenta"]
@@ -161,6 +172,69 @@ def test_hands_end_in_order_and_examples_name_their_hand() -> None:
         assert np.all((rows >= 0) & (rows < get_spec("cuarenta").num_equity_states))
 
 
+def test_a_view_between_hands_belongs_to_the_hand_that_ended() -> None:
+    writer = ListWriter()
+    play_games(make_worker("cuarenta", writer, temperature=0.0), writer, 6)
+    spec = get_spec("cuarenta")
+    game = spec.make()
+    seen = 0
+    for trajectory in decoded("cuarenta", writer):
+        header = trajectory.header
+        sides_at_end: dict[int, list[int]] = {}
+        for example, view in zip(trajectory.examples, trajectory.views, strict=True):
+            side = int(rules.side_of(game, int(example["seat"])))
+            row = int(rules.equity_index(game, view, side))
+            if row == rules.NO_HAND_END:
+                continue
+            hand = int(example["hand"])
+            assert example["flags"] & BETWEEN_DEALS
+            assert header.hand_ends[hand][side] == row
+            sides_at_end.setdefault(hand, []).append(side)
+            seen += 1
+        assert sorted(sides_at_end) == list(range(len(header.hand_ends)))
+        assert all(sorted(sides) == [0, 1] for sides in sides_at_end.values())
+    assert seen >= 12
+
+
+def test_only_full_searches_of_the_learning_model_have_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[tuple[int, int, float]] = []
+    begin = Search.begin
+
+    def watched(self: Search, *arguments: Any) -> None:
+        _, _, _, models, simulations, _, noise, _ = arguments
+        begun.extend(zip(models.tolist(), simulations.tolist(), noise.tolist(), strict=True))
+        begin(self, *arguments)
+
+    monkeypatch.setattr(Search, "begin", watched)
+    writer, models = ListWriter(), MemoryModelStore()
+    for version in range(3):
+        models.put(version, untrained_model("cuarenta", version=version))
+    worker = make_worker("cuarenta", writer, models, noise_share=0.3, full_share=0.4)
+    play_games(worker, writer, 12, league=LeagueState(newest=2, champion=1, pool=(0, 1)))
+    own = [(simulations, noise) for slot, simulations, noise in begun if slot < 2]
+    assert set(own) == {(12, 0.3), (4, 0.0)}
+    full = sum(simulations == 12 for simulations, _ in own)
+    assert abs(full - 0.4 * len(own)) < 4 * np.sqrt(0.24 * len(own))
+    assert {noise for slot, _, noise in begun if slot >= 2} == {0.0}
+
+
+def test_forced_moves_are_value_examples_and_nothing_else() -> None:
+    writer = ListWriter()
+    play_games(make_worker("cuarenta", writer, full_share=1.0), writer, 4)
+    spec = get_spec("cuarenta")
+    game, legal = spec.make(), np.zeros(spec.max_actions, np.int64)
+    forced = 0
+    for trajectory in decoded("cuarenta", writer):
+        for example, view in zip(trajectory.examples, trajectory.views, strict=True):
+            if rules.legal_actions(game, view, legal) == 1:
+                forced += 1
+                assert example["flags"] == VALUE
+                assert np.isnan(example["root_value"])
+    assert forced > 4
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_same_seed_plays_the_same_games(name: str) -> None:
     writers = [ListWriter(), ListWriter()]
@@ -201,6 +275,22 @@ def test_versions_are_taken_between_moves_and_stamped_per_position() -> None:
     assert {0, 1} in stamps
     for trajectory in decoded("cuarenta", writer):
         assert np.all(np.diff(trajectory.examples["model_version"].astype(int)) >= 0)
+
+
+def test_seats_name_the_version_that_really_plays_when_versions_come_fast() -> None:
+    writer, models = ListWriter(), MemoryModelStore()
+    for version in range(40):
+        models.put(version, untrained_model("kuhn", version=version))
+    worker = make_worker("kuhn", writer, models, full_share=1.0, full_simulations=40)
+    late = 0
+    for version in range(40):
+        reply = step(worker, 5, league=LeagueState(newest=version, champion=0, pool=()))
+        late += reply.model_version < version
+    assert late  # a version had to wait for the searches of the one before last
+    for trajectory in decoded("kuhn", writer):
+        first = trajectory.examples[0]
+        assert first["ply"] == 0
+        assert first["model_version"] == trajectory.header.seat_versions[int(first["seat"])]
 
 
 def test_other_models_seats_give_no_examples_and_results_name_the_opponent() -> None:

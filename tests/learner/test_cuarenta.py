@@ -1,6 +1,7 @@
 """A game of several hands, end to end: equity targets, the table, and its way to the search.
 
 * The table is learned from the training games' own hands and travels in the metadata.
+* Held-out games have no part in it, nor in the samples per insert.
 * A resumed learner has the same table; its next version is the same bytes.
 * Held-out policy and value losses fall; the equity target is easier to predict than the outcome.
 """
@@ -20,10 +21,12 @@ from engine.rng import make_rng
 from league.models import METADATA_KEY, ModelMetadata
 from learner.config import LearnerConfig, NetworkConfig
 from learner.export import open_session
+from learner.ingest import Ingest
 from learner.messages import LearnRequest
 from learner.train import Learner
 from replay.codec import encode
 from replay.memory import MemoryReader, MemoryStore, MemoryWriter
+from replay.split import is_held_out
 from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory
 
 SPEC = get_spec("cuarenta")
@@ -143,6 +146,32 @@ def test_restored_learner_keeps_the_table_it_has_learned(games: list[Trajectory]
     assert models[0]
     assert models[0] == models[1]
     assert max(abs(a - b) for a, b in zip(_equity(models[0]), _prior(), strict=True)) > 0.01
+
+
+def test_held_out_games_have_no_part_in_the_table(games: list[Trajectory]) -> None:
+    config = LearnerConfig(held_out_share=0.4, min_window_positions=100)
+    ingest = Ingest(config, SPEC, GAME, MemoryReader(filled_store(games)), "run")
+    while ingest.read(0.0):
+        pass
+    trained = [
+        game
+        for number, game in enumerate(games, start=1)
+        if not is_held_out("worker", number, config.held_out_share)
+    ]
+    assert 0 < len(trained) < NUM_GAMES == ingest.totals.games
+    assert ingest.totals.held_out_games == NUM_GAMES - len(trained)
+    hands = np.zeros(SPEC.num_equity_states)
+    wins = np.zeros(SPEC.num_equity_states)
+    for game in trained:
+        for ends in game.header.hand_ends:
+            for side, row in enumerate(ends):  # each hand is seen from both sides
+                hands[row] += 1
+                wins[row] += game.header.returns[side] > 0
+    table = ingest.state().equity
+    assert table is not None
+    np.testing.assert_array_equal(table.hands, hands)
+    np.testing.assert_array_equal(table.wins, wins)
+    assert ingest.controller.state.num_inserted == sum(game.num_eligible() for game in trained)
 
 
 def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:

@@ -37,7 +37,7 @@ from learner.targets import outcome_targets
 from replay.codec import encode
 from replay.memory import MemoryReader, MemoryStore
 from replay.split import is_held_out
-from replay.trajectory import Trajectory
+from replay.trajectory import VALUE, Trajectory
 from replay.window import Window
 from tests.learner.kuhn_data import (
     ENCODER,
@@ -64,6 +64,11 @@ def window_of(num_games: int, seed: int) -> Window:
     for _ in range(num_games):
         window.add(play(generator), "1-0")
     return window
+
+
+def telling(window: Window) -> int:
+    """Return how many games have a position that is measured."""
+    return sum(game.num_eligible > 0 for game in window.games)
 
 
 def network() -> CandidateNetwork:
@@ -118,8 +123,9 @@ def test_leaves_are_played_out_below_zero_once_the_head_was_trusted(
 
 
 def test_untrained_head_explains_nothing() -> None:
-    figures = measure(window_of(200, seed=1), network(), config())
-    assert figures.num_games == 200
+    window = window_of(200, seed=1)
+    figures = measure(window, network(), config())
+    assert 150 < figures.num_games == telling(window) < 200
     assert abs(figures.outcome_r2) < 0.05
     assert figures.scale < 0.1
     assert figures.policy_loss == pytest.approx(np.log(2), abs=0.05)
@@ -136,7 +142,18 @@ def test_measurement_looks_at_all_games_in_chunks_of_any_size(
     assert parts.value_loss == pytest.approx(whole.value_loss, rel=1e-5)
     fewer = measure(window, net, config(held_out_rows=50))
     assert fewer.value_loss != whole.value_loss
-    assert fewer.num_games == 200
+    assert fewer.num_games == 50
+
+
+def test_games_that_tell_nothing_do_not_count_towards_trust() -> None:
+    window, generator = window_of(20, seed=1), np.random.default_rng(2)
+    for _ in range(30):
+        game = play(generator)
+        game.examples["flags"] = VALUE
+        game.examples["num_actions"] = 0
+        window.add(Trajectory(game.header, game.examples, game.views, game.visits[:0]), "1-0")
+    assert window.num_games == 50
+    assert 10 < measure(window, network(), config()).num_games == telling(window) <= 20
 
 
 def test_root_value_bias_by_phase() -> None:
