@@ -4,6 +4,7 @@ Behaviours checked, in one run on real Ray with the real bundled server:
 * a self-play worker works again within 60 s and the run goes on; so do learner and gate
 * a worker that hangs is replaced after the limit of a step
 * the bundled server is started again; nothing accepted is lost
+* a disk that runs low pauses the workers until there is room again
 * a killed raylet costs a restart of the owner, within 60 s
 * SIGTERM saves and leaves no process
 """
@@ -11,6 +12,7 @@ Behaviours checked, in one run on real Ray with the real bundled server:
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -20,10 +22,11 @@ import pytest
 
 from deploy.processes import find, mark
 from deploy.status import RunStatus
-from tests.system.running import kill, live_run, warm_kernels
+from tests.system.running import LiveRun, kill, live_run, warm_kernels
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(300)]
 AGAIN_S = 60.0
+BALLAST_GB = 8
 
 
 def restarts(status: RunStatus, role: str) -> int:
@@ -34,10 +37,37 @@ def loaded(process: psutil.Process, library: str) -> bool:
     return any(library in mapped.path for mapped in process.memory_maps())
 
 
+def low_disk_threshold(folder: Path) -> float:
+    """Return a limit in GB that ``BALLAST_GB`` less of free disk falls below."""
+    free_gb = shutil.disk_usage(folder).free / 1e9
+    return max(0.0, free_gb - BALLAST_GB / 2)
+
+
+def check_low_disk(run: LiveRun, ballast: Path) -> None:
+    """Fill the disk to below the limit, without writing; make room again."""
+    if run.directory.load().config.replay.min_free_disk_gb <= BALLAST_GB:
+        return  # a disk as small as that is left alone
+    with open(ballast, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, BALLAST_GB * 10**9)
+    paused = run.wait(lambda s: s.state == "paused" and bool(s.alerts), "a pause")
+    assert "disk" in paused.alerts[0]
+    drained = run.wait(
+        lambda s: s.updated_at > paused.updated_at + 1 and not any(w.outbox for w in s.workers),
+        "steps that began before the pause",
+    )
+    added = run.num_entries_added()
+    run.wait(lambda s: s.updated_at > drained.updated_at + 2, "a while")
+    assert run.num_entries_added() == added
+    ballast.unlink()
+    run.wait(lambda s: s.state == "running", "the end of the pause")
+    run.wait(lambda _: run.num_entries_added() > added, "games again", AGAIN_S)
+
+
 def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path) -> None:
     warm_kernels()
     folder, began = tmp_path / "run", time.time()
-    with live_run(folder) as (run, supervisor):
+    least_free = f"replay.min_free_disk_gb={low_disk_threshold(tmp_path)}"
+    with live_run(folder, least_free) as (run, supervisor):
         run.wait_started(began)
 
         # torch is loaded by the learner alone, machine code of kernels not by the owner.
@@ -89,6 +119,9 @@ def test_killed_actors_and_server_work_again_and_the_run_goes_on(tmp_path: Path)
         )
         added = run.num_entries_added()
         run.wait(lambda s: s.totals.games >= added, "all accepted games ingested", AGAIN_S)
+
+        # The disk.
+        check_low_disk(run, tmp_path / "ballast")
 
         # Ray itself: its driver does not notice, so the owner looks, ends and is started again.
         before = run.wait(lambda s: run.directory.load().step > 0, "a snapshot")
