@@ -152,10 +152,12 @@ class Files:
 def bound_log(path: Path, max_bytes: int) -> None:
     """Begin a log again when it is longer than ``max_bytes``; one earlier piece is kept beside it.
 
-    The file stays the same one: its writer holds it open for appending and goes on.
+    The file stays the same one: its writer holds it open for appending and goes on. On a full disk
+    there is no earlier piece.
     """
     if path.exists() and path.stat().st_size > max_bytes:
-        shutil.copyfile(path, path.with_suffix(".log.1"))
+        with contextlib.suppress(OSError):
+            shutil.copyfile(path, path.with_suffix(".log.1"))
         os.truncate(path, 0)
 
 

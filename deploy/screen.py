@@ -5,6 +5,8 @@ Room: deploy. Imports rich and prometheus_client (through deploy.liveview and de
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from typing import TextIO
@@ -16,6 +18,7 @@ from deploy.config import RunConfig
 from deploy.liveview import LiveView
 from deploy.metrics import Metrics
 from deploy.rundir import RunDirectory
+from deploy.status import RunStatus
 from deploy.tracker import Tracker
 
 DRAW_EVERY_S = 0.5
@@ -58,9 +61,17 @@ class Screen:
             self._measured_at = clock
             self._tracker.measure_memory()
         status = self._tracker.refresh()
-        self._directory.write_status(status)
+        self._write(status)
         self._metrics.update(status)
         self._view.update(status)
+
+    def _write(self, status: RunStatus) -> None:
+        """Replace ``status.json``. A full disk must not end the run for a screen."""
+        try:
+            self._directory.write_status(status)
+        except OSError:
+            with contextlib.suppress(OSError):  # still a sign of life for the supervisor
+                os.utime(self._directory.status_path)
 
     def state(self, word: str) -> None:
         """Set and show the state in a word of ``RunStatus.state``."""

@@ -125,7 +125,7 @@ class Supervisor:
                 try:
                     self._start_server()
                     code = self._watch_owner()
-                except RuntimeError as error:  # SupervisorError, and replay's of the server
+                except (RuntimeError, OSError) as error:  # the server's, a full disk
                     _say(str(error))
                     code = 1
                 finally:
