@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from league.evaluator import read_metadata
+from learner.alerts import alerts
 from learner.batches import make_batch
 from learner.config import LearnerConfig
 from learner.device import Device
@@ -214,6 +215,7 @@ def test_overfit_head_loses_trust_and_a_useful_one_gets_it(monkeypatch: pytest.M
     assert reply.metrics.held_out_outcome_r2 < 0.0
     assert not reply.metrics.value_trusted
     assert reply.metrics.leaves_by_playout
+    assert "playouts" in alerts(reply.metrics, options)[0]
     assert read_metadata(reply.model).leaf_value == "playout"
     reply = learner.step(LearnRequest(epoch=1, next_version=3, max_updates=5, snapshot=True))
     assert bootstrapped[-5:] == [False] * 5
