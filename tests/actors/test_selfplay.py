@@ -28,6 +28,7 @@ from engine.search.ismcts import Search
 from league.config import LeagueConfig
 from league.messages import LeagueState
 from league.models import MemoryModelStore
+from learner.config import LearnerConfig
 from replay.buffer import OutboxFull
 from replay.codec import decode
 from replay.trajectory import (
@@ -233,6 +234,15 @@ def test_forced_moves_are_value_examples_and_nothing_else() -> None:
                 assert example["flags"] == VALUE
                 assert np.isnan(example["root_value"])
     assert forced > 4
+
+
+def test_the_window_has_room_for_the_value_examples_that_come_with_its_positions() -> None:
+    writer = ListWriter()
+    play_games(make_worker("cuarenta", writer, full_share=1.0), writer, 8)
+    flags = np.concatenate([t.examples["flags"] for t in decoded("cuarenta", writer)])
+    eligible = SelfPlayConfig().full_share * np.count_nonzero(flags & POLICY)
+    values_per_position = (len(flags) - eligible) / eligible
+    assert 3.0 < values_per_position < LearnerConfig().values_per_position
 
 
 @pytest.mark.parametrize("name", GAMES)
