@@ -50,6 +50,8 @@ class RuntimeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Length of one ``step()`` of an actor."""
     step_limit_s: Annotated[float, Meta(gt=0)] = 30.0
     """An actor that has not answered for so long is replaced."""
+    learner_share: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Part of its time in which the learner may compute; below 1 it leaves a CPU to the workers."""
     owner_silence_s: Annotated[float, Meta(gt=0)] = 120.0
     """A worker that the owner has not called for so long ends itself."""
     stop_timeout_s: Annotated[float, Meta(gt=0)] = 25.0

@@ -156,6 +156,7 @@ class Owner:
             max_updates=runtime.inprocess_updates if self._by_counters else 0,
             next_version=self.manifest.next_version,
             snapshot=snapshot,
+            share=1.0 if self._by_counters else runtime.learner_share,
         )
 
     def on_learn(self, reply: LearnReply) -> bool:

@@ -61,6 +61,7 @@ class Tracker:
         self._replied_at: dict[tuple[str, int], float] = {}
         self._rates = {name: Rate() for name in ("plies", "simulations", "updates")}
         self._worker_rates: dict[int, WorkerRates] = {}
+        self._gate_plies = Rate()
         self._growth = {name: Growth() for name in ("games", "examples")}
         self.log: list[str] = []
         """Events in words since they were last taken, oldest first."""
@@ -173,8 +174,11 @@ class Tracker:
     def gated(self, reply: GateReply) -> None:
         """The gate answered."""
         self.status.gate = reply.status
-        self._workers[GATE, 0].resident_bytes = reply.resident_bytes
-        self._replied_at[GATE, 0] = self._clock()
+        now, worker = self._clock(), self._workers[GATE, 0]
+        self._gate_plies.add(reply.num_plies, now)
+        worker.model_version = reply.status.candidate
+        worker.resident_bytes = reply.resident_bytes
+        self._replied_at[GATE, 0] = now
 
     def stream_size(self, entries: int, num_bytes: int) -> None:
         """The stream was measured."""
@@ -226,6 +230,8 @@ class Tracker:
                 worker.plies_per_s = rates.plies.per_s(now)
                 worker.simulations_per_s = rates.simulations.per_s(now)
                 worker.evaluate_share = rates.evaluate_share(now)
+            elif role == GATE and worker.alive:
+                worker.plies_per_s = self._gate_plies.per_s(now)
         order = sorted(self._workers, key=lambda key: (ROLES.index(key[0]), key[1]))
         self.status.workers = [self._workers[key] for key in order]
 

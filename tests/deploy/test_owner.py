@@ -21,7 +21,7 @@ import pytest
 
 from actors.config import SelfPlayConfig
 from actors.messages import MatchupResult, StepReply, StepRequest
-from deploy.config import RunConfig
+from deploy.config import RunConfig, RuntimeConfig
 from deploy.manifest import new_manifest
 from deploy.owner import Owner
 from deploy.rundir import RunDirectory
@@ -435,6 +435,30 @@ def test_waiting_does_not_change_the_share_of_the_network(world: World) -> None:
     assert worker.evaluate_share == pytest.approx(0.5, rel=0.01)
     world.owner.lost_actor(SELFPLAY, 0, "killed by a test")
     assert world.owner.tracker.refresh().workers[0].plies_per_s == 0
+
+
+def test_gate_shows_what_it_plays_and_how_fast(world: World) -> None:
+    learn(world, b"zero")
+    learn(world, b"one")
+    for _ in range(10):
+        world.clock.now += 1
+        reply = GateReply(
+            epoch=epoch_of(world, GATE), status=GateStatus(candidate=1, champion=0), num_plies=50
+        )
+        assert world.owner.on_gate(reply)
+    gate = world.owner.tracker.refresh().workers[-1]
+    assert (gate.role, gate.model_version) == (GATE, 1)
+    assert gate.plies_per_s == pytest.approx(50, rel=0.2)
+
+
+def test_learner_is_told_its_share(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "run")
+    directory.prepare()
+    for kind, share in (("ray", 0.4), ("inprocess", 1.0)):  # counters alone, there
+        runtime = RuntimeConfig(kind=kind, learner_share=0.4)  # type: ignore[arg-type]
+        directory.save(new_manifest(RunConfig(runtime=runtime), ["test"]))
+        world = make_owner(directory, WatchedStore(directory), Clock())
+        assert world.owner.learn_request().share == share
 
 
 def test_status_is_what_readers_find(world: World) -> None:
