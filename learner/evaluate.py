@@ -8,6 +8,7 @@ on held-out games); everything here is measured on whole games kept out of train
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,13 +155,18 @@ def is_trusted(measured: HeldOut | None, config: LearnerConfig) -> bool:
     return measured.outcome_r2 >= config.trust_r2  # False for NaN
 
 
-def needs_playouts(measured: HeldOut | None, config: LearnerConfig, *, ever_trusted: bool) -> bool:
+def needs_playouts(
+    measured: HeldOut | None, config: LearnerConfig, *, ever_trusted: bool, until_now: bool
+) -> bool:
     """Return whether leaves are better valued by playouts than by the value head.
 
     So it is when a head that was trusted once explains less of the outcome than a constant would
     (R² below 0, over at least ``trust_games`` held-out games). A head that was never trusted goes
-    on: without its own values a young run would never learn any.
+    on: without its own values a young run would never learn any. Where too little can be measured
+    (a stream was lost) what holds ``until_now`` goes on.
     """
     if measured is None or measured.num_games < config.trust_games:
-        return False
-    return ever_trusted and measured.outcome_r2 < 0.0  # False for NaN
+        return until_now
+    if math.isnan(measured.outcome_r2):
+        return until_now
+    return ever_trusted and measured.outcome_r2 < 0.0

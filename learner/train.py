@@ -203,7 +203,10 @@ class Learner:
         progress.value_trusted = is_trusted(measured, self._config)
         progress.ever_trusted |= progress.value_trusted
         progress.leaves_by_playout = needs_playouts(
-            measured, self._config, ever_trusted=progress.ever_trusted
+            measured,
+            self._config,
+            ever_trusted=progress.ever_trusted,
+            until_now=progress.leaves_by_playout,
         )
         if measured is not None:
             progress.root_value_bias = measured.root_value_bias

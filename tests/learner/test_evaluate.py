@@ -105,22 +105,25 @@ def test_nothing_measured_is_nothing_trusted() -> None:
     assert not is_trusted(None, LearnerConfig())
 
 
+@pytest.mark.parametrize("until_now", [False, True])
 @pytest.mark.parametrize(
     ("figure", "games", "ever_trusted", "playouts"),
     [
         (-0.01, 1000, True, True),
         (0.0, 1000, True, False),
-        (-0.01, 999, True, False),
         (-5.0, 1000, False, False),
-        (NAN, 1000, True, False),
+        (-0.01, 999, True, None),
+        (0.5, 999, True, None),
+        (NAN, 1000, True, None),
     ],
 )
 def test_leaves_are_played_out_below_zero_once_the_head_was_trusted(
-    figure: float, games: int, ever_trusted: bool, playouts: bool
+    figure: float, games: int, ever_trusted: bool, playouts: bool | None, until_now: bool
 ) -> None:
-    found = needs_playouts(measured(figure, games), LearnerConfig(), ever_trusted=ever_trusted)
-    assert found is playouts
-    assert not needs_playouts(None, LearnerConfig(), ever_trusted=ever_trusted)
+    state = {"ever_trusted": ever_trusted, "until_now": until_now}
+    found = needs_playouts(measured(figure, games), LearnerConfig(), **state)
+    assert found is (until_now if playouts is None else playouts)
+    assert needs_playouts(None, LearnerConfig(), **state) is until_now
 
 
 def test_untrained_head_explains_nothing() -> None:
