@@ -47,5 +47,5 @@ def untrained_model(
     )
     network = build_network(shape, seed=version)
     with torch.no_grad():
-        network.value_out.bias += value_bias
+        network.value_out.bias.add_(value_bias)
     return Exporter(shape).export(network, metadata)

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from actors import arena
 from actors.arena import GateWorker, MatchWorker
 from actors.config import SearchConfig
+from engine import rules
 from engine.play import GameJob, GameResult
-from engine.players import RandomPlayer, RulePlayer
+from engine.players import Player, RandomPlayer, RulePlayer
 from league.config import GateConfig
 from league.duplicate import game_jobs, pair_jobs
 from league.messages import GateReply, GateRequest, GateStatus, LeagueState
@@ -65,7 +65,8 @@ def league(newest: int, champion: int = 0) -> LeagueState:
 
 
 def request(newest: int = 1, champion: int = 0, **changes: Any) -> GateRequest:
-    return GateRequest(**{"epoch": 7, "league": league(newest, champion), "max_pairs": 4} | changes)
+    fields: dict[str, Any] = {"league": league(newest, champion), "max_pairs": 4} | changes
+    return GateRequest(epoch=7, **fields)
 
 
 def run_gate(gate_worker: GateWorker, asked: GateRequest) -> list[GateReply]:
@@ -214,7 +215,7 @@ def test_games_go_on_from_call_to_call_and_across_a_restart_to_the_same_outcome(
 ) -> None:
     store = store_of(RANDOM, RANDOM)
     expected = run_gate(worker(store, simulations=6), request())[-1].outcomes
-    timed = {"simulations": 6, "clock": clock, "sleep": clock.sleep}
+    timed: dict[str, Any] = {"simulations": 6, "clock": clock, "sleep": clock.sleep}
     asked = request(budget_s=2 * PLY_S, max_pairs=0)
     gate_worker = worker(store, **timed)
     calls = []
@@ -324,7 +325,7 @@ def test_a_config_that_is_no_test_and_a_game_of_three_sides_are_refused_at_once(
 ) -> None:
     with pytest.raises(ValueError, match="p0 < p1"):
         worker(store_of(), p0=0.7, p1=0.6)
-    monkeypatch.setattr(arena.rules, "num_sides", lambda game: 3)
+    monkeypatch.setattr(rules, "num_sides", lambda game: 3)
     with pytest.raises(ValueError, match="kuhn has 3 sides: gates need two sides"):
         worker(store_of())
 
@@ -345,7 +346,7 @@ def play(match: MatchWorker) -> dict[tuple[int, int], GameResult]:
 
 
 def test_every_job_is_played_alike_whether_it_comes_early_or_late() -> None:
-    players = [RandomPlayer(SPEC, GAME), RulePlayer(SPEC, GAME)]
+    players: list[Player] = [RandomPlayer(SPEC, GAME), RulePlayer(SPEC, GAME)]
     match = MatchWorker(SPEC, GAME, players, games=3)
     assert match.num_free == 3
     match.submit(jobs_of_pairs(0, 5))
