@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,6 +39,11 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "bench": bench,
 }
 DESCRIPTION = "Actor-learner training for card games of hidden information."
+PYTHON_PHRASES = {
+    r"invalid literal for int\(\) with base 10: ('[^']*')": "a whole number",
+    r"could not convert string to float: ('[^']*')": "a number",
+}
+"""What Python says of a word that is no number, and what is allowed instead."""
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
@@ -119,6 +125,8 @@ def one_line(box: str) -> str:
         if text and not line.startswith("╭") and (not hints or text.startswith("Available")):
             words.append(text)
     message = " ".join(words) or " ".join(box.split())
+    for phrase, allowed in PYTHON_PHRASES.items():
+        message = re.sub(phrase, rf"\1: allowed is {allowed}", message)
     return f"{message} (see cardleague --help)"
 
 

@@ -1,66 +1,249 @@
-"""Checks of a configuration that need the engine, made in a process of their own.
+"""Checks of a run before anything of it is made or changed, in a process of their own.
 
 Room: deploy. The supervisor must not load numba, so ``python -m deploy.preflight`` reads the
-resolved configuration on its standard input, checks game, rules, encoder and the closing table's
-opponent, and compiles the kernels once (several cold workers would all compile the same code).
+resolved configuration on its standard input and checks folder, port, game, yardstick, what a resume
+needs of its files, the network's device, Ray's address and an own server. Then it compiles the
+kernels once (several cold workers would all compile the same code).
+
+A fault found here is one line of the user's; found later it would be the end of a started run.
 """
 
 from __future__ import annotations
 
+import errno
+import socket
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from deploy.commands import UserError
 from deploy.config import RunConfig
-from deploy.processes import die_with_parent
+from deploy.manifest import Manifest, ResumeError
+from deploy.rundir import RunDirectory
 
 EXIT_REFUSED = 2
+CONNECT_LIMIT_S = 4.0
 
 
-def check_in_child(config: RunConfig) -> None:
-    """Check ``config`` in a child process. Raises UserError with what the child says."""
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the child is asked."""
+
+    config: RunConfig
+    folder: str
+    """Run directory; may not exist yet."""
+
+
+def check_in_child(config: RunConfig, folder: Path) -> None:
+    """Check ``config`` for the run in ``folder``. Raises UserError with what the child says."""
     child = subprocess.run(
         [sys.executable, "-m", "deploy.preflight"],
-        input=msgspec.json.encode(config),
-        stderr=subprocess.PIPE,
+        input=msgspec.json.encode(Question(config=config, folder=str(folder))),
+        stdout=subprocess.PIPE,  # what is refused; that it compiles goes to the user at once
     )
-    message = child.stderr.decode(errors="replace").strip()
     if child.returncode == EXIT_REFUSED:
-        raise UserError(message)
+        raise UserError(child.stdout.decode(errors="replace").strip())
     if child.returncode != 0:
-        sys.stderr.write(f"{message}\n")
         raise UserError(f"checking the configuration failed (exit code {child.returncode})")
 
 
-def check_game(config: RunConfig) -> None:
-    """Raise UserError unless game, rules, options, encoder and yardstick exist."""
-    from engine.game import UnknownGameError, get_spec
-    from league.players import PlayerError, parse_player
+# --- what the system gives ------------------------------------------------------------------------
+
+
+def check_writable(folder: Path) -> None:
+    """Raise UserError unless files can be made in ``folder``, or it in its nearest parent."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            return
+    except OSError as error:
+        raise UserError(
+            f"run directory {str(folder)!r}: nothing can be written in {str(nearest)!r} "
+            f"({error.strerror}); go to a folder that can be written"
+        ) from error
+
+
+def check_port(port: int) -> None:
+    """Raise UserError when the port of the metrics is taken; 0 takes any that is free."""
+    if port == 0:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            reason = "in use" if error.errno == errno.EADDRINUSE else error.strerror
+            raise UserError(
+                f"runtime.metrics_port = {port}: the port is {reason}; take another, or 0 for any "
+                "that is free"
+            ) from error
+
+
+def check_ray_address(config: RunConfig) -> None:
+    """Raise UserError unless something answers at ``runtime.ray_address`` (host:port)."""
+    address = config.runtime.ray_address
+    if not address or config.runtime.kind == "inprocess":
+        return
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise UserError(
+            f"runtime.ray_address = {address!r}: allowed is HOST:PORT, as 10.0.0.1:6379"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"runtime.ray_address = {address!r}: no Ray cluster answers there ({reason}); leave it "
+            "out for a local one"
+        ) from error
+
+
+def check_server(config: RunConfig, directory: RunDirectory) -> None:
+    """Raise UserError unless an own server answers and can be used.
+
+    It has 5 s to answer, and 2 s more to confirm a write. What it holds of the run must be of this
+    program's schema.
+    """
+    url = config.replay.redis_url
+    if not url or config.runtime.kind == "inprocess":
+        return
+    from deploy.components import read_password
+    from replay import redis_admin
+    from replay.redis_link import StoreError, StoreUnreachable, connect
+    from replay.trajectory import TrajectoryError
 
     try:
-        parse_player(config.report.opponent)
+        client = connect(url, read_password(), config.replay)
+        redis_admin.check_server(client, accept_volatile=config.replay.accept_volatile)
+        if directory.exists():
+            _check_stream(client, directory.load().run_id, config)
+    except StoreUnreachable as error:
+        raise UserError(f"{error}; start that server, or leave replay.redis_url out") from error
+    except StoreError as error:
+        text = str(error)
+        raise UserError(text if url in text else f"{url}: {text}") from error
+    except TrajectoryError as error:
+        raise UserError(f"{url}: {error}; another version of the program wrote it") from error
+    except OSError as error:
+        raise UserError(f"password file {error.filename!r}: {error.strerror}") from error
+
+
+def _check_stream(client: Any, run_id: str, config: RunConfig) -> None:
+    """Raise TrajectoryError unless the newest game of each stream is of this program's schema."""
+    from replay.codec import decode_header
+    from replay.redis_keys import PAYLOAD, RunKeys
+    from replay.redis_link import call
+
+    for shard in range(config.replay.shards):
+        stream = RunKeys(run_id).stream(str(shard))
+        for _, fields in call(client, "XREVRANGE", stream, "+", "-", "COUNT", 1):
+            decode_header(fields[PAYLOAD])
+
+
+def check_device(config: RunConfig) -> None:
+    """Raise UserError when a GPU is asked for that the local machine does not have."""
+    if config.learner.device != "cuda" or config.runtime.ray_address:
+        return
+    from learner.device import Device
+
+    try:
+        Device("cuda", config.learner.threads)
+    except ValueError as error:
+        raise UserError(f"learner.{error}") from error
+
+
+# --- what is played, and what was saved -----------------------------------------------------------
+
+
+def check_game(config: RunConfig, folder: Path) -> None:
+    """Raise UserError unless game, rules, options and encoder exist and the yardstick can play."""
+    from engine.game import UnknownGameError, get_spec
+    from league.models import ModelError
+    from league.players import PlayContext, PlayerError, build_player, parse_player, resolve
+
+    try:
+        opponent = parse_player(config.report.opponent)
         spec = get_spec(config.game.name)
-        spec.make(config.game.rules, config.game.options)
+        game = spec.make(config.game.rules, config.game.options)
         if config.game.encoder:
             spec.encoder(config.game.encoder)
-    except (UnknownGameError, PlayerError) as error:
+        own = opponent.kind == "run" and Path(opponent.source).name == folder.name
+        if opponent.source and not own:  # a version of this run may still be to come
+            build_player(resolve(opponent), PlayContext(spec, game))
+    except (PlayerError, ModelError) as error:
+        raise UserError(f"report.opponent = {config.report.opponent!r}: {error}") from error
+    except UnknownGameError as error:
         raise UserError(str(error)) from error
 
 
-def main() -> int:
-    """Check the configuration on standard input and warm up; return the exit code."""
-    die_with_parent()  # compiling takes a while: nobody would wait for it any more
-    config = msgspec.json.decode(sys.stdin.buffer.read(), type=RunConfig)
+def check_saved(config: RunConfig, directory: RunDirectory) -> None:
+    """Raise UserError unless the files of a run are whole and for its game. New runs have none."""
+    if not directory.exists():
+        return
+    from deploy.components import parts_of
+    from league.evaluator import read_metadata
+    from league.models import ModelError, check_compatible
+
+    parts = parts_of(config)
+    words, encoder = parts.spec.describe(parts.game), parts.encoder
+    at = ""
     try:
-        check_game(config)
+        manifest = directory.load()
+        _check_snapshots(config, manifest, directory)
+        for version in sorted({manifest.champion, manifest.newest, *manifest.pool} - {-1}):
+            at = f"{directory.path}, version {version}"
+            check_compatible(
+                read_metadata(directory.model(manifest, version)),
+                game=parts.spec.name,
+                rules=words,
+                encoder=(encoder.name, encoder.version),
+            )
+    except ResumeError as error:
+        raise UserError(str(error)) from error
+    except ModelError as error:
+        raise UserError(f"{at}: {error}") from error
+
+
+def _check_snapshots(config: RunConfig, manifest: Manifest, directory: RunDirectory) -> None:
+    num_workers = config.self_play.num_workers
+    local = config.runtime.kind == "inprocess"
+    if local and manifest.workers and len(manifest.workers) != num_workers:
+        raise ResumeError(
+            f"self_play.num_workers = {num_workers}: the snapshot has {len(manifest.workers)}; in "
+            "the in-process runtime a resume may not change it"
+        )
+    for blob in (manifest.learner, manifest.gate, *(manifest.workers if local else ())):
+        if blob is not None:
+            directory.get(blob)
+
+
+def check(config: RunConfig, folder: Path) -> None:
+    """Make all checks, the quick ones first. Raises UserError."""
+    directory = RunDirectory(folder)
+    check_writable(folder)
+    check_port(config.runtime.metrics_port)
+    check_game(config, folder)
+    check_saved(config, directory)
+    check_device(config)
+    check_ray_address(config)
+    check_server(config, directory)
+
+
+def main() -> int:
+    """Check the question on standard input and warm up; return the exit code."""
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+    try:
+        check(question.config, Path(question.folder))
     except UserError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stdout.write(" ".join(str(error).split()) + "\n")
         return EXIT_REFUSED
     from deploy.warm import warm_up
 
-    warm_up([config.game.name])
+    warm_up([question.config.game.name])
     return 0
 
 

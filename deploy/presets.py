@@ -39,6 +39,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Allowed words of keys whose type is a plain string."""
 
 
+MAX_SEED = 2**63 - 1
+"""Seeds travel as signed integers of 64 bits."""
+MAX_NAME_BYTES = 100
+"""File systems take 255; names of actors and sockets are made of it too."""
+
+
 class ConfigError(ValueError):
     """A preset, key or value that does not exist or is not allowed; names what is."""
 
@@ -304,6 +310,18 @@ def has_password(url: str) -> bool:
         return "@" in url
 
 
+def is_folder_name(name: str) -> bool:
+    """Return whether a run may have this name: one folder, and ``RUN@v12`` stays readable."""
+    return (
+        bool(name.strip())
+        and name == name.strip()
+        and name not in (".", "..")
+        and name.isprintable()
+        and not set(name) & set("/\\@:")
+        and len(os.fsencode(name)) <= MAX_NAME_BYTES
+    )
+
+
 def check_together(config: RunConfig) -> None:
     """Raise ConfigError for values that are allowed each, but not together."""
     if has_password(config.replay.redis_url):
@@ -352,8 +370,13 @@ def check_together(config: RunConfig) -> None:
             f"report.simulations = {config.report.simulations}: allowed is at least 0, each",
         ),
         (
-            config.name not in ("", ".", "..") and not set(config.name) & set("/\\\0"),
-            f"name = {config.name!r}: allowed is the name of one folder, without slashes",
+            is_folder_name(config.name),
+            f"name = {config.name!r}: allowed is the name of one folder, without slashes, @ and "
+            f"colons, at most {MAX_NAME_BYTES} bytes long",
+        ),
+        (
+            config.seed <= MAX_SEED,
+            f"seed = {config.seed}: allowed is a whole number, at least 0 and at most {MAX_SEED}",
         ),
     )
     for holds, message in rules:

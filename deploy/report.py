@@ -24,7 +24,7 @@ from rich.table import Table
 from deploy.config import RunConfig
 from engine.game import get_spec
 from engine.search.ismcts import SearchOptions, search_options
-from league.duplicate import block_size
+from league.duplicate import block_size, num_pairs
 from league.match import MatchReport, play_match
 from league.match import Progress as Told
 from league.players import (
@@ -152,6 +152,7 @@ def match(
     """
     resolved = [resolve(parse_player(text)) for text in players]
     spec, chosen = agree_on_game(resolved, game, rules, options)
+    num_pairs(chosen, num_games)  # refused before anything is said or loaded
     context = PlayContext(spec, chosen, batch=SLOTS)
     load_kernels(resolved, context)
     names = players if players[0] != players[1] else (f"{players[0]} (1)", f"{players[1]} (2)")

@@ -15,6 +15,7 @@ The number is simulations a move; 0 plays a model's policy by itself.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -134,8 +135,9 @@ class _ManifestHead(msgspec.Struct):
 def run_folder(run: str, runs: Path = RUNS) -> Path:
     """Return the folder of ``run``, a name under ``runs`` or a path. Raises ModelError."""
     for folder in (runs / run, Path(run)):
-        if (folder / "manifest.json").is_file():
-            return folder
+        with contextlib.suppress(OSError):  # a name too long for a file
+            if (folder / "manifest.json").is_file():
+                return folder
     names = sorted(path.parent.name for path in runs.glob("*/manifest.json"))
     raise ModelError(f"run {run!r}: no such run; {runs}/ has {', '.join(names) or 'none'}")
 

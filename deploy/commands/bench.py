@@ -34,13 +34,16 @@ def bench(
     from deploy.bench import document, suite
     from deploy.files import Files
     from deploy.warm import warm_up
+    from league.evaluator import read_metadata
     from league.models import ModelError
 
     try:
         suite.check_groups(only)
         if out:
             document.read_document(Path(out))
-    except (suite.UnknownGroupError, document.DocumentError) as error:
+        if model:  # refused before a minute of compiling
+            read_metadata(Path(model))
+    except (suite.UnknownGroupError, document.DocumentError, ModelError) as error:
         raise UserError(str(error)) from error
     with contextlib.redirect_stdout(sys.stderr):  # standard output is the report's
         warm_up()

@@ -12,6 +12,7 @@ import msgspec
 from tyro.conf import Positional, UseAppendAction, arg
 
 from deploy.commands import UserError, option
+from deploy.presets import MAX_SEED
 
 
 def export(
@@ -91,6 +92,8 @@ def match(
         seed: Number that all deals follow from.
         json: Print all figures as JSON.
     """
+    if not 0 <= seed <= MAX_SEED:
+        raise UserError(f"--seed {seed}: allowed is a whole number from 0 to {MAX_SEED}")
     from rich.console import Console
 
     from deploy import report

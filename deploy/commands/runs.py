@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from pathlib import Path
@@ -23,12 +24,12 @@ def train(
     source: Annotated[Positional[str], arg(metavar="PRESET|FILE.toml")],
     /,
     *,
-    name: Annotated[str, option("NAME")] = "",
-    minutes: Annotated[float, option("MINUTES")] = 0.0,
-    seed: Annotated[str, option("SEED")] = "",
-    runtime: Annotated[str, option("inprocess|ray")] = "",
-    redis_url: Annotated[str, option("URL")] = "",
-    ray_address: Annotated[str, option("ADDRESS")] = "",
+    name: Annotated[str | None, option("NAME")] = None,
+    minutes: Annotated[float, option("MINUTES")] = math.inf,
+    seed: Annotated[str | None, option("SEED")] = None,
+    runtime: Annotated[str | None, option("inprocess|ray")] = None,
+    redis_url: Annotated[str | None, option("URL")] = None,
+    ray_address: Annotated[str | None, option("ADDRESS")] = None,
     accept_volatile_redis: Annotated[bool, option("")] = False,
     allow_open_ray: Annotated[bool, option("")] = False,
     set: Annotated[UseAppendAction[tuple[str, ...]], option("KEY=VALUE")] = (),
@@ -56,10 +57,14 @@ def train(
             ("runtime.kind", runtime, "--runtime"),
             ("replay.redis_url", redis_url, "--redis-url"),
             ("runtime.ray_address", ray_address, "--ray-address"),
-            ("replay.accept_volatile", "true" * accept_volatile_redis, "--accept-volatile-redis"),
-            ("runtime.allow_open_ray", "true" * allow_open_ray, "--allow-open-ray"),
+            (
+                "replay.accept_volatile",
+                "true" if accept_volatile_redis else None,
+                "--accept-volatile-redis",
+            ),
+            ("runtime.allow_open_ray", "true" if allow_open_ray else None, "--allow-open-ray"),
         )
-        if value
+        if value is not None
     ]
     config = presets.load(source, overrides=set, flags=flags)
     folder = RUNS / config.name
@@ -73,7 +78,7 @@ def resume(
     name: Annotated[Positional[str], arg(metavar="RUN")],
     /,
     *,
-    minutes: Annotated[float, option("MINUTES")] = 0.0,
+    minutes: Annotated[float, option("MINUTES")] = math.inf,
 ) -> int:
     """Go on with a run exactly as it was saved.
 
@@ -131,8 +136,8 @@ def stand_still(status: RunStatus) -> None:
 
 
 def check_minutes(minutes: float) -> None:
-    """Raise UserError unless ``minutes`` is a number of minutes (0: without a limit)."""
-    if not (math.isfinite(minutes) and minutes >= 0):
+    """Raise UserError unless ``minutes`` is above 0 (infinity: without a limit)."""
+    if not minutes > 0:
         raise UserError(f"--minutes {minutes}: allowed is a number above 0")
 
 
@@ -155,8 +160,9 @@ def find_run(name: str) -> Path:
     from deploy.rundir import RunDirectory
 
     for folder in (Path(name), RUNS / name):
-        if RunDirectory(folder).exists():
-            return folder
+        with contextlib.suppress(OSError):  # a name too long for a file
+            if name and RunDirectory(folder).exists():
+                return folder
     names = sorted(path.name for path in RUNS.glob("*") if RunDirectory(path).exists())
     there = ", ".join(names) or "none"
     raise UserError(f"run {name!r} does not exist; in {RUNS.absolute()} there are: {there}")
@@ -168,8 +174,10 @@ def run(config: RunConfig, folder: Path, *, resumed: bool, minutes: float) -> in
     from deploy.preflight import check_in_child
     from deploy.rundir import RunDirectory, RunLockedError
     from deploy.terminal import own_foreground_group
+    from replay.redis_link import StoreError
 
     directory = RunDirectory(folder)
+    changes: dict[str, tuple[str, str]] = {}
     try:
         if resumed:
             if directory.is_live():
@@ -177,12 +185,23 @@ def run(config: RunConfig, folder: Path, *, resumed: bool, minutes: float) -> in
                     f"run {str(folder)!r} is live in another process: stop that one, or take "
                     "another --name"
                 )
-            for key, (old, new) in apply_config(directory.load(), config).items():
-                sys.stderr.write(f"cardleague: changed for this run: {key} from {old} to {new}\n")
-        check_in_child(config)
+            manifest = directory.load()
+            was, wanted = manifest.config.game.name, config.game.name
+            if was != wanted:  # in these words before any difference in its options
+                raise UserError(
+                    f"run {str(folder)!r} is of game {was!r}, not {wanted!r}: take another --name"
+                )
+            changes = apply_config(manifest, config)
+        check_in_child(config, folder)
+        for key, (old, new) in changes.items():
+            sys.stderr.write(f"cardleague: changed for this run: {key} from {old} to {new}\n")
         from deploy import supervise
 
+        limit = minutes if math.isfinite(minutes) else None
         with own_foreground_group():
-            return supervise.train(config, folder, resume=resumed, minutes=minutes or None)
+            return supervise.train(config, folder, resume=resumed, minutes=limit)
     except (ResumeError, RunLockedError) as error:
         raise UserError(str(error)) from error
+    except StoreError as error:  # of the bundled server, after its owner was ended
+        sys.stderr.write(f"cardleague: {error}\n")
+        return 1

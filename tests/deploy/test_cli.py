@@ -56,7 +56,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Started:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("deploy.supervise.train", fake_train)
-    monkeypatch.setattr("deploy.preflight.check_in_child", lambda config: None)
+    monkeypatch.setattr("deploy.preflight.check_in_child", lambda config, folder: None)
     return calls
 
 
