@@ -18,10 +18,13 @@ from league.models import ModelStore
 from league.stores import ModelsUnreachable
 from replay import redis_admin
 from replay.redis_keys import RunKeys
-from replay.redis_link import ReplyError, StoreError, StoreUnreachable, connect
+from replay.redis_link import ReplyError, StoreError, StoreUnreachable, answers, connect
 
 LOADING_LIMIT_S = 600.0
 """A server with a long append-only file may load for minutes before it answers."""
+
+ASK_AGAIN_S = 5.0
+"""A server that gave no sign is not asked anything for so long."""
 
 AWAY: tuple[type[Exception], ...] = (
     ModelsUnreachable,
@@ -33,6 +36,56 @@ AWAY: tuple[type[Exception], ...] = (
 
 Error replies are among them: a server whose disk or memory is full refuses writes until it is not.
 """
+
+
+class Prompt:
+    """Asks a server for a sign before a call that could wait long.
+
+    A server that hangs would otherwise take the owner with it for the time limit of every call: it
+    could not collect replies, and not save in time.
+    """
+
+    def __init__(
+        self, answers_now: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._answers_now = answers_now
+        self._clock = clock
+        self._silent_until = float("-inf")
+
+    def check(self) -> None:
+        """Raise StoreUnreachable when the server gives no sign now, or gave none lately."""
+        if self._clock() >= self._silent_until and self._answers_now():
+            return
+        if self._clock() >= self._silent_until:
+            self._silent_until = self._clock() + ASK_AGAIN_S
+        raise StoreUnreachable("the server gives no sign of life")
+
+
+class PromptModels:
+    """A ModelStore that fails at once while its server hangs."""
+
+    def __init__(self, store: ModelStore, prompt: Prompt) -> None:
+        self._store, self._prompt = store, prompt
+
+    def put(self, version: int, model: bytes) -> None:
+        """See ModelStore. Raises StoreUnreachable too."""
+        self._prompt.check()
+        self._store.put(version, model)
+
+    def get(self, version: int) -> bytes:
+        """See ModelStore. Raises StoreUnreachable too."""
+        self._prompt.check()
+        return self._store.get(version)
+
+    def versions(self) -> list[int]:
+        """See ModelStore. Raises StoreUnreachable too."""
+        self._prompt.check()
+        return self._store.versions()
+
+    def delete(self, version: int) -> None:
+        """See ModelStore. Raises StoreUnreachable too."""
+        self._prompt.check()
+        self._store.delete(version)
 
 
 class RunStore:
@@ -61,6 +114,7 @@ class RunStore:
         self._shards = [str(shard) for shard in range(config.replay.shards)]
         self._holder = f"{platform.node()}:{directory.path.resolve()}"
         self._client = self._connect(waiting)
+        self._prompt = Prompt(lambda: answers(url, self.server.password))
         self.facts = redis_admin.check_server(
             self._client, accept_volatile=config.replay.accept_volatile
         )
@@ -79,11 +133,12 @@ class RunStore:
 
     def models(self) -> ModelStore:
         """Return the models on this server."""
-        return redis_models(self.server, self._config)
+        return PromptModels(redis_models(self.server, self._config), self._prompt)
 
     def hold_lease(self, epoch: int) -> None:
         """Take or renew the lease of an own server. Raises LeaseHeld when another owner has it."""
         if not self.is_bundled:
+            self._prompt.check()
             lease_s = self._config.replay.lease_s
             redis_admin.hold_lease(self._client, self._keys, self._holder, epoch, lease_s)
 
@@ -91,16 +146,19 @@ class RunStore:
         """Give the lease back; a server that is away forgets it by itself."""
         if not self.is_bundled:
             try:
+                self._prompt.check()
                 redis_admin.release_lease(self._client, self._keys, self._holder, epoch)
             except StoreError:
                 return
 
     def trim(self, edges: dict[str, str]) -> None:
         """See TrajectoryStream."""
+        self._prompt.check()
         redis_admin.trim(self._client, self._keys, edges)
 
     def size(self) -> tuple[int, int]:
         """See TrajectoryStream. Sets ``full`` too."""
+        self._prompt.check()
         stats = redis_admin.stream_stats(
             self._client, self._keys, self._shards, self.facts.maxmemory
         )

@@ -159,8 +159,9 @@ class Supervisor:
 
     def _end_leftovers(self) -> None:
         """End what a killed supervisor or owner of this run left behind."""
-        self._book.end_all()
-        self._ray_book.end_all()
+        patience_s = 0.5 if self._signals.terminated else 5.0
+        self._book.end_all(patience_s)
+        self._ray_book.end_all(patience_s)
 
     def _start_server(self) -> None:
         if self._server is None:
