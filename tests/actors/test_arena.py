@@ -5,6 +5,7 @@
 * counters alone decide what a call does without a budget; interrupted equals uninterrupted
 * a time budget and its share are kept; games go on from call to call
 * gates that are out of date, or whose models are gone, are dropped; foreign models are refused
+* a value head that its metadata forbids to value leaves has no say in a gate
 * the match worker plays every job, also those that come later
 """
 
@@ -21,9 +22,10 @@ from engine.play import GameJob, GameResult
 from engine.players import Player, RandomPlayer, RulePlayer
 from league.config import GateConfig
 from league.duplicate import game_jobs, pair_jobs
-from league.messages import GateReply, GateRequest, GateStatus, LeagueState
+from league.messages import GateOutcome, GateReply, GateRequest, GateStatus, LeagueState
 from league.models import MemoryModelStore, ModelError
 from league.stores import ModelsUnreachable
+from tests.actors.models import untrained_model
 from tests.league.tiny_models import ENCODER, GAME, SPEC, make_metadata, make_model
 
 PASS, BET = 0, 1
@@ -115,6 +117,19 @@ def test_equal_players_split_every_pair_and_stay_undecided() -> None:
     (outcome,) = run_gate(worker(store_of(BET, BET)), request())[-1].outcomes
     assert outcome.outcome == "undecided"
     assert (outcome.num_pairs, outcome.num_decided, outcome.score) == (40, 0, 0.5)
+
+
+def test_a_head_that_must_not_value_leaves_has_no_say_in_a_gate() -> None:
+    def outcome(value_bias: float, leaf_value: str) -> GateOutcome:
+        store = MemoryModelStore()
+        for version in range(2):
+            bias = value_bias * version  # the champion's head is sound
+            model = untrained_model("kuhn", version=version, value_bias=bias, leaf_value=leaf_value)
+            store.put(version, model)
+        return run_gate(worker(store, simulations=24, max_pairs=60), request())[-1].outcomes[0]
+
+    assert outcome(-3.0, "network") != outcome(3.0, "network")
+    assert outcome(-3.0, "playout") == outcome(3.0, "playout")
 
 
 def test_candidate_and_champion_stay_fixed_while_newer_versions_come() -> None:
