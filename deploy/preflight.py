@@ -11,6 +11,7 @@ A fault found here is one line of the user's; found later it would be the end of
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from deploy.rundir import RunDirectory
 
 EXIT_REFUSED = 2
 CONNECT_LIMIT_S = 4.0
+LEAST_POSITION_BYTES = 32
+"""No game's positions take less in the learner's window."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,18 @@ def check_port(port: int) -> None:
                 f"runtime.metrics_port = {port}: the port is {reason}; take another, or 0 for any "
                 "that is free"
             ) from error
+
+
+def check_memory(config: RunConfig) -> None:
+    """Raise UserError for a window that this machine can never hold."""
+    positions = config.learner.window_positions
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = memory // LEAST_POSITION_BYTES
+    if positions > allowed and not config.runtime.ray_address:
+        raise UserError(
+            f"learner.window_positions = {positions}: allowed is less than {allowed} in the "
+            f"{memory / 2**30:.0f} GB of this machine"
+        )
 
 
 def check_ray_address(config: RunConfig) -> None:
@@ -226,6 +241,7 @@ def check(config: RunConfig, folder: Path) -> None:
     directory = RunDirectory(folder)
     check_writable(folder)
     check_port(config.runtime.metrics_port)
+    check_memory(config)
     check_game(config, folder)
     check_saved(config, directory)
     check_device(config)

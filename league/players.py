@@ -199,8 +199,11 @@ def agree_on_game(
         spec = get_spec(game)
         return spec, spec.make(rules, options)
     first = models[0]
-    if game and game != first.game:
-        raise ModelError(f"model {first.version} is for game {first.game!r}, not {game!r}")
+    for model in models:  # before encoders are compared, whose names mean nothing across games
+        if model.game != (game or first.game):
+            raise ModelError(
+                f"model {model.version} is for game {model.game!r}, not {game or first.game!r}"
+            )
     spec = get_spec(first.game)
     chosen = spec.make(rules, options if rules else {**first.rules, **(options or {})})
     words = spec.describe(chosen)

@@ -68,9 +68,9 @@ class World:
         Path(name).write_bytes(data)
         return name
 
-    def model(self, game: str, name: str = "model.onnx", **facts: object) -> str:
+    def model(self, game: str, name: str = "model.onnx") -> str:
         """Write an exported model of ``game`` and return its name."""
-        return self.write(name, untrained_model(game, version=7, **facts))
+        return self.write(name, untrained_model(game, version=7))
 
     def variable(self, name: str, value: str) -> None:
         """Set a variable of the environment."""
@@ -248,6 +248,11 @@ CASES: list[Case] = [
     ("no report", configured("report.num_games=0"), ("'0'", "at least 2")),
     ("negative list", configured("report.simulations=-1"), ("-1", "at least 0")),
     ("no workers", configured("self_play.num_workers=0"), ("'0'", "at least 1")),
+    (
+        "huge window",
+        configured("learner.window_positions=100000000000000"),
+        ("learner.window_positions = 100000000000000", "GB of this machine"),
+    ),
     ("no such port", configured("runtime.metrics_port=65536"), ("'65536'", "at most 65535")),
     ("games 0", same(*KUHN, "--games", "0"), ("0 games", "even")),
     ("games -2", same(*KUHN, "--games", "-2"), ("-2 games", "even")),
@@ -337,6 +342,14 @@ CASES: list[Case] = [
         "match: other game",
         after(lambda w: w.model("kuhn"), "match", "{}:0", *KUHN[2:5], "--game", "leduc"),
         ("'kuhn'", "'leduc'"),
+    ),
+    (
+        "match: models of two games",
+        after(
+            lambda w: (w.model("kuhn"), w.model("leduc", "other.onnx")),
+            *("match", "model.onnx:0", "other.onnx:0", "--games", "2"),
+        ),
+        ("'leduc'", "not 'kuhn'"),
     ),
     (
         "match: other rules",
