@@ -114,7 +114,7 @@ def test_every_group_is_expected_here() -> None:
 
 
 def test_a_missing_package_leaves_its_group_out_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     report = suite.run(["learner", "onnx"], quick=True)
     assert report.figures == ()
     assert [skipped.group for skipped in report.skipped] == ["onnx", "learner"]
