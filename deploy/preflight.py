@@ -23,6 +23,7 @@ import msgspec
 
 from deploy.commands import UserError
 from deploy.config import RunConfig
+from deploy.processes import die_with_parent
 from deploy.manifest import Manifest, ResumeError
 from deploy.rundir import RunDirectory
 
@@ -251,6 +252,7 @@ def check(config: RunConfig, folder: Path) -> None:
 
 def main() -> int:
     """Check the question on standard input and warm up; return the exit code."""
+    die_with_parent()  # compiling takes a while: nobody would wait for it any more
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
     try:
         check(question.config, Path(question.folder))

@@ -156,7 +156,12 @@ def read_all(reader: TrajectoryReader) -> list[int]:
 def read_until(reader: TrajectoryReader, last: int) -> list[int]:
     """Read on over a lost connection until the entry ``last``."""
     numbers: list[int] = []
-    until(lambda: numbers.extend(read_all(reader)) or (numbers and numbers[-1] == last))
+
+    def read_last() -> bool:
+        numbers.extend(read_all(reader))
+        return bool(numbers) and numbers[-1] == last
+
+    until(read_last)
     return numbers
 
 
@@ -236,7 +241,12 @@ def test_killed_server_loses_no_accepted_entry(own_ends: Ends) -> None:
         )
         assert check.state.marks["w"] >= accepted
     drain(writer)
-    until(lambda: read.extend(read_all(reader)) or len(read) >= number)
+
+    def read_all_of_them() -> bool:
+        read.extend(read_all(reader))
+        return len(read) >= number
+
+    until(read_all_of_them)
     assert read == list(range(1, number + 1))
     assert writer.num_accepted == number
     assert reader.state.num_lost == 0
