@@ -23,8 +23,8 @@ import msgspec
 
 from deploy.commands import UserError
 from deploy.config import RunConfig
-from deploy.processes import die_with_parent
 from deploy.manifest import Manifest, ResumeError
+from deploy.processes import die_with_parent
 from deploy.rundir import RunDirectory
 
 EXIT_REFUSED = 2
