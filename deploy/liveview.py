@@ -374,7 +374,7 @@ def _worker(worker: WorkerStatus) -> list[str | Text]:
         Text(f"{worker.role} {worker.slot}", "" if worker.alive else "red"),
         worker.node or UNKNOWN,
         version(worker.model_version),
-        rate(worker.plies_per_s) if playing else worker.device,
+        worker.device if worker.role == "learner" else rate(worker.plies_per_s),
         rate(worker.simulations_per_s) if playing else "",
         f"{worker.evaluate_share:.0%}" if playing else "",
         number(worker.outbox) if playing else "",

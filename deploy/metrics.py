@@ -177,11 +177,27 @@ def _learning(status: RunStatus) -> Iterator[Metric]:
             metrics.held_out_scale,
         ),
         ("entropy_nats", "Mean entropy of the search policy.", metrics.entropy),
+        (
+            "value_trusted",
+            "1 while targets may bootstrap from the value head.",
+            float(metrics.value_trusted),
+        ),
+        (
+            "leaves_by_playout",
+            "1 while playouts value leaves in the head's place.",
+            float(metrics.leaves_by_playout),
+        ),
         ("policy_lag_versions", "Newest version minus an example's.", metrics.policy_lag),
         ("gradient_norm", "Norm of the gradient before clipping.", metrics.gradient_norm),
     ):
         if math.isfinite(value):
             yield _gauge(name, text, value)
+    biases = GaugeMetricFamily(
+        "cardleague_root_value_bias", "Mean of root value minus outcome.", labels=["phase"]
+    )
+    for phase, bias in metrics.root_value_bias.items():
+        biases.add_metric([phase], bias)
+    yield biases
     shares = GaugeMetricFamily(
         "cardleague_reward_share", "Share of a term in the absolute returns.", labels=["term"]
     )

@@ -361,6 +361,11 @@ def check_together(config: RunConfig) -> None:
             f"self_play.full_simulations = {play.full_simulations}",
         ),
         (
+            config.search.leaf_value != "root_seat" or play.off_turn_share > 0,
+            "search.leaf_value = root_seat: allowed with self_play.off_turn_share above 0, for the "
+            "value of views off turn is learned from such examples alone",
+        ),
+        (
             config.report.num_games % 2 == 0,
             f"report.num_games = {config.report.num_games}: games are played in pairs, "
             "allowed is an even number",

@@ -19,6 +19,7 @@ from deploy.rates import Growth, Rate
 from deploy.rundir import RunDirectory
 from deploy.status import RunStatus, WorkerStatus
 from league.messages import GateReply
+from learner.alerts import alerts as learner_alerts
 from learner.messages import LearnReply
 
 SELFPLAY, LEARNER, GATE = "selfplay", "learner", "gate"
@@ -249,12 +250,7 @@ class Tracker:
             )
         if self.stream_full:
             alerts.append(self.stream_full)
-        if status.metrics.policy_lag > config.learner.max_lag:
-            alerts.append(f"policy lag {status.metrics.policy_lag:.0f} versions")
-        if status.metrics.held_out_scale > 3.0:
-            alerts.append(
-                f"value head {status.metrics.held_out_scale:.1f} times too large on held-out games"
-            )
+        alerts += learner_alerts(status.metrics, config.learner)
         if status.totals.lost_entries:
             alerts.append(f"{status.totals.lost_entries} accepted trajectories were lost")
         return alerts

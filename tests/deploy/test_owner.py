@@ -485,7 +485,7 @@ def test_alerts_name_their_figures(world: World, monkeypatch: pytest.MonkeyPatch
     assert tracker.refresh().alerts == []
     tracker.status.resident_bytes = 4_000_000_000
     lost = IngestedTotals(lost_entries=3)
-    metrics = LearnMetrics(policy_lag=5000.0, held_out_scale=70.0)
+    metrics = LearnMetrics(policy_lag=5000.0, held_out_scale=70.0, held_out_games=1000)
     learn(world, metrics=metrics, totals=lost)
     usage = shutil.disk_usage(world.directory.path)._replace(free=-1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)

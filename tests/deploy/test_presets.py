@@ -141,6 +141,7 @@ def test_error_names_key_value_and_what_is_allowed(override: str, words: list[st
     ("override", "words"),
     [
         ("report.num_games=3", ["report.num_games = 3", "even"]),
+        ("search.leaf_value=root_seat", ["root_seat", "self_play.off_turn_share above 0"]),
         ("gate.p1=0.4", ["gate.p1 = 0.4", "gate.p0 = 0.5"]),
         ("learner.window_positions=1000", ["learner.window_positions = 1000", "2000"]),
         ("self_play.fast_simulations=64", ["self_play.fast_simulations = 64", "32"]),
