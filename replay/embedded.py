@@ -170,7 +170,6 @@ class EmbeddedServer:
         """End the server: SIGTERM, later SIGKILL; wait until its lock is free. Idempotent."""
         self._end()
         self._forget_sockets()
-        self._socket = Path()
 
     # --- parts ------------------------------------------------------------------------------------
 
@@ -267,9 +266,10 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
 
     def _choose_socket(self) -> Path:
-        if self._socket != Path():
+        if self._socket != Path():  # clients know it: a later start answers there again
             self._socket.parent.mkdir(mode=0o700, exist_ok=True)
-            return self._socket
+            if self._socket.parent.stat().st_uid == os.geteuid():
+                return self._socket
         near = self.directory / "server.sock"
         if len(os.fsencode(near)) <= _MAX_SOCKET_PATH:
             near.unlink(missing_ok=True)

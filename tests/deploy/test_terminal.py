@@ -20,13 +20,13 @@ from deploy.terminal import own_foreground_group
 COMMAND = """
 import os, signal, sys
 from deploy.terminal import own_foreground_group
-taken = []
-signal.signal(signal.SIGINT, lambda number, frame: taken.append(number))
+# Blocked and waited for: one that comes before the wait is not lost.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 with own_foreground_group():
     print("ready", os.getpgrp() == os.getpid(), os.tcgetpgrp(0) == os.getpid(), flush=True)
-    while len(taken) < 2:
-        signal.pause()
-        print("taken", len(taken), flush=True)
+    for count in (1, 2):
+        signal.sigwait({signal.SIGINT})
+        print("taken", count, flush=True)
 print("back", os.tcgetpgrp(0) == os.getppid(), os.getpgrp() == os.getppid(), flush=True)
 """
 # Like make: waits for its command, and notes every Ctrl-C that it receives itself.

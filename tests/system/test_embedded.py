@@ -88,7 +88,8 @@ def test_started_server_is_durable_private_and_in_the_directory(
 ) -> None:
     assert servers_on(directory) == [server.pid]
     assert server.alive()
-    assert (directory / "server.sock").stat().st_mode & 0o777 == 0o700
+    socket = Path(server.url.removeprefix("unix://"))  # near by unless the path is too long
+    assert socket.stat().st_mode & 0o777 == 0o700
     flat = [value.decode() for value in ask(server, "CONFIG", "GET", "*")]
     config = dict(zip(flat[::2], flat[1::2], strict=True))
     expected = {
