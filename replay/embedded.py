@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import platform
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -133,7 +135,6 @@ class EmbeddedServer:
         binary = find_binary()
         lock = self._take_lock(_ORPHAN_S)
         try:
-            self._forget_sockets(keep=self._socket)
             self._socket = self._choose_socket()
             self._spawn(binary, lock)
         finally:
@@ -266,27 +267,47 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
 
     def _choose_socket(self) -> Path:
-        if self._socket != Path():  # clients know it: a later start answers there again
-            self._socket.parent.mkdir(mode=0o700, exist_ok=True)
-            if self._socket.parent.stat().st_uid == os.geteuid():
-                return self._socket
+        """Return the server's address, always the same for one directory; make its folder."""
         near = self.directory / "server.sock"
         if len(os.fsencode(near)) <= _MAX_SOCKET_PATH:
             near.unlink(missing_ok=True)
             return near
-        for folder in (None, "/tmp"):
-            path = Path(tempfile.mkdtemp(prefix=_SOCKET_PREFIX, dir=folder)) / "s"
-            if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
-                return path
-            path.parent.rmdir()
+        for path in self._far_sockets():
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                found = path.parent.lstat()
+                # A folder that somebody else made there first must not get this server's socket.
+                private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
+                if private and found.st_uid == os.geteuid():
+                    return path
         raise ServerError(f"no folder for a socket path of {_MAX_SOCKET_PATH} bytes: set TMPDIR")
 
-    def _forget_sockets(self, keep: Path | None = None) -> None:
-        """Remove folders of sockets outside the run, this server's and an earlier one's."""
-        sockets = {self._socket, Path(str(read_record(self.record_path).get("socket", "")))}
-        for path in sockets - {keep}:
-            if path.name == "s" and path.parent.name.startswith(_SOCKET_PREFIX):
-                shutil.rmtree(path.parent, ignore_errors=True)
+    def _far_sockets(self) -> list[Path]:
+        """Return where the socket may lie when the directory's own path is too long for one."""
+        digest = hashlib.sha256(os.fsencode(self.directory.resolve())).hexdigest()[:16]
+        folders = dict.fromkeys((tempfile.gettempdir(), "/tmp"))
+        paths = [Path(folder) / f"{_SOCKET_PREFIX}{digest}" / "s" for folder in folders]
+        return [path for path in paths if len(os.fsencode(path)) <= _MAX_SOCKET_PATH]
+
+    def _forget_sockets(self) -> None:
+        """Remove folders of sockets outside the directory, those of killed servers too."""
+        if self._is_served():
+            return
+        for path in self._far_sockets():
+            with contextlib.suppress(OSError):
+                if path.parent.lstat().st_uid == os.geteuid():
+                    shutil.rmtree(path.parent)
+
+    def _is_served(self) -> bool:
+        """Return whether some process holds the lock: a server that is not this object's."""
+        if not self.lock_path.exists():
+            return False
+        with open(self.lock_path, "a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def _log_tail(self) -> str:
         text = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
