@@ -15,6 +15,7 @@ import psutil
 import pytest
 import redis
 
+from replay.embedded import EmbeddedServer
 from tests.deploy.waiting import nothing_left, processes_of, spawn, wait_for
 
 NUM_KILLS = 20
@@ -72,6 +73,7 @@ def test_server_is_never_doubled_and_loses_nothing_over_20_kills(tmp_path: Path)
             finally:
                 child.kill()
                 child.wait(10)
+    EmbeddedServer(data).stop()  # the folder of the killed servers' socket
     assert entries == list(range(NUM_KILLS + 1))
     assert most_alive == 1
     assert len(set(pids)) == NUM_KILLS + 2
