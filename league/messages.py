@@ -5,6 +5,8 @@ Room: league.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -78,3 +80,54 @@ class GateReply(msgspec.Struct, kw_only=True):
     """Games finished in this call (never training data)."""
     num_plies: int = 0
     resident_bytes: int = 0
+
+
+class EvaluationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One block of games against a fixed opponent: a line of a run's ``evaluations.jsonl``.
+
+    Everything counts whole pairs only. Unknown fields are ignored when a line is read, so that a
+    newer program's file can be compared.
+    """
+
+    kind: Literal["scheduled", "closing"]
+    """Played beside training, or by the closing table."""
+    version: int
+    """Model version that was measured."""
+    is_champion: bool
+    """Whether it was the champion when its games began."""
+    opponent: str
+    """As players are written: ``rules``, ``ismcts:2000``."""
+    simulations: int
+    """Simulations a move of the measured model; 0 is its policy alone."""
+    games: int
+    wins: int
+    """Games won by the measured model."""
+    draws: int
+    losses: int
+    win_rate: float
+    """Mean pair score of the measured model in [0, 1], draws as half."""
+    win_rate_low: float
+    """Two-sided 95 % interval, from pair scores."""
+    win_rate_high: float
+    own: dict[str, float]
+    """Means a game of the measured model's side: ``score`` (win 1, draw 1/2), ``return`` (shaped),
+    ``plies`` and the game's statistics under their own names (``GameSpec.statistics``)."""
+    other: dict[str, float]
+    """The same of the opponent's side."""
+    generated_games: int
+    """Self-play games ingested when the version was made known to the evaluation."""
+    examples: int
+    """Searched positions (eligible examples) ingested then."""
+    step: int
+    """Optimizer steps of the version."""
+    elapsed_s: float
+    """Training time of the run when the version was taken up, over all invocations."""
+    seed: int
+    """All deals of the block follow from it; with kind, version, opponent and simulations it tells
+    one record from another."""
+    time: str
+    """When the record was written: ISO 8601, UTC."""
+
+
+EVALUATIONS = "evaluations.jsonl"
+"""File of the run directory with one EvaluationRecord a line, oldest first."""
