@@ -27,6 +27,9 @@ from engine.games.cuarenta_encoder import (
     encode_actions,
     encode_view,
 )
+from engine.games.cuarenta_encoder_bits import ACTION_SIZE as BITS_ACTION_SIZE
+from engine.games.cuarenta_encoder_bits import OBSERVATION_SIZE as BITS_OBSERVATION_SIZE
+from engine.games.cuarenta_encoder_bits import encode_actions_bits, encode_view_bits
 from engine.games.cuarenta_rules import (
     action_base,
     action_rank,
@@ -55,6 +58,8 @@ from engine.rng import below
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
 
 NUM_EQUITY_STATES = 20 * 20 * 2
+RANKS, BITS = 0, 1
+"""Codes of the encoders."""
 CAIDA_CLASS, LIMPIA_CLASS = 3000, 2000
 """Ranks of the rule player's choices; a capture is worth 1000 and its cards, a placement 0."""
 
@@ -114,11 +119,17 @@ def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
 
 
 def observe(game: Any, view: Any, seat: Any, encoder: Any, out: Any) -> Any:
-    encode_view(game, view, seat, out)
+    if encoder == BITS:
+        encode_view_bits(game, view, seat, out)
+    else:
+        encode_view(game, view, seat, out)
 
 
 def describe_actions(game: Any, view: Any, encoder: Any, actions: Any, count: Any, out: Any) -> Any:
-    encode_actions(game, view, actions, count, out)
+    if encoder == BITS:
+        encode_actions_bits(game, view, actions, count, out)
+    else:
+        encode_actions(game, view, actions, count, out)
 
 
 def observe_action(game: Any, state: Any, action: Any, seat: Any) -> Any:
@@ -218,9 +229,16 @@ SPEC = register(
             Encoder(
                 name="ranks",
                 version=1,
-                code=0,
+                code=RANKS,
                 observation_size=OBSERVATION_SIZE,
                 action_size=ACTION_SIZE,
+            ),
+            Encoder(
+                name="bits",
+                version=1,
+                code=BITS,
+                observation_size=BITS_OBSERVATION_SIZE,
+                action_size=BITS_ACTION_SIZE,
             ),
         ),
         max_actions=MAX_ACTIONS,

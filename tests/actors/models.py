@@ -16,7 +16,13 @@ from learner.network import NetworkShape, build_network
 
 
 def untrained_model(
-    name: str, *, version: int, rules_preset: str = "", value_bias: float = 0.0, **facts: Any
+    name: str,
+    *,
+    version: int,
+    rules_preset: str = "",
+    encoder_name: str = "",
+    value_bias: float = 0.0,
+    **facts: Any,
 ) -> bytes:
     """Return ONNX bytes of a small network for game ``name``, seeded by ``version``.
 
@@ -24,7 +30,7 @@ def untrained_model(
     """
     spec = get_spec(name)
     game = spec.make(rules_preset)
-    encoder = spec.encoders[0]
+    encoder = spec.encoder(encoder_name or spec.encoders[0].name)
     num_values = num_value_heads(int(rules.num_sides(game)))
     config = NetworkConfig(width=16, num_layers=1, candidate_width=16)
     shape = NetworkShape.of(config, encoder.observation_size, encoder.action_size, num_values)

@@ -6,6 +6,7 @@ Behaviours checked:
 * interrupted and resumed equals uninterrupted, bit for bit: after a stop at a boundary and after a
   crash between two boundaries
 * what may not change over a resume is refused by name
+* a run can take another of the game's encoders; models of the two are told apart by name
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from deploy.config import RunConfig
 from deploy.local import LocalRuntime
 from deploy.manifest import Manifest, ResumeError, new_manifest
 from deploy.rundir import RunDirectory
+from engine.game import get_spec
+from league.evaluator import OnnxEvaluator, read_metadata
+from league.models import ModelError
 from replay.segments import SegmentStore
+from tests.actors.models import untrained_model
 
 
 def kuhn_config(*overrides: str) -> RunConfig:
     return presets.load("kuhn-smoke", overrides=["runtime.kind=inprocess", *overrides])
 
 
-def cuarenta_config() -> RunConfig:
+def cuarenta_config(*overrides: str) -> RunConfig:
     return presets.load(
         "smoke",
         overrides=[
@@ -51,6 +56,7 @@ def cuarenta_config() -> RunConfig:
             "runtime.inprocess_evaluations=60",
             "runtime.inprocess_updates=4",
             "runtime.inprocess_gate_pairs=2",
+            *overrides,
         ],
     )
 
@@ -205,3 +211,27 @@ def test_truncated_snapshot_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ResumeError, match="truncated: 100 bytes"):
         opened(directory)
+
+
+def test_a_run_with_another_encoder_learns_gates_and_refuses_models_of_the_first(
+    tmp_path: Path,
+) -> None:
+    directory = new_run(tmp_path / "run", cuarenta_config("game.encoder=bits"))
+    runtime = opened(directory)
+    take_turns(runtime, 16)
+    runtime.close()
+    manifest = directory.load()
+    assert manifest.step > 0
+    assert manifest.gates.games > 0
+    model = directory.model(manifest, manifest.newest)
+    facts = read_metadata(model)
+    assert manifest.newest > 0
+    assert (facts.encoder, facts.observation_size, facts.action_size) == ("bits", 208, 84)
+    spec = get_spec("cuarenta")
+    game = spec.make("report_a_4p", {"target": "10"})
+    OnnxEvaluator(spec, game, spec.encoder("bits")).set_model(0, model)
+    with pytest.raises(ModelError, match="encoder bits v1, this program has ranks v1"):
+        OnnxEvaluator(spec, game, spec.encoder("ranks")).set_model(0, model)
+    other = untrained_model("cuarenta", version=0)
+    with pytest.raises(ModelError, match="encoder ranks v1, this program has bits v1"):
+        OnnxEvaluator(spec, spec.make(), spec.encoder("bits")).set_model(0, other)

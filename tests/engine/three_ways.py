@@ -7,6 +7,7 @@ functions were compiled on the way.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -161,11 +162,11 @@ def search_part(digest: Digest, seed: int, games: tuple[str, ...] = (*SMALL, "cu
         evaluators: list[Any] = [HashingEvaluator(seed)]
         if not large:
             evaluators.append(RolloutEvaluator(spec, game))
-        for options, noise, descents in settings:
+        for (options, noise, descents), encoder in itertools.product(settings, spec.encoders):
             search = Search(
                 spec,
                 game,
-                spec.encoders[0],
+                encoder,
                 options,
                 num_trees=2,
                 max_simulations=MANY,

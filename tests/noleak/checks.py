@@ -151,7 +151,7 @@ def check_searches(subject: Subject) -> None:
         search = Search(
             subject.spec,
             subject.game,
-            subject.spec.encoders[0],
+            subject.encoder,
             options,
             num_trees=1,
             max_simulations=simulations,

@@ -19,7 +19,7 @@ from actors.messages import StepRequest
 from actors.selfplay import SelfPlayWorker
 from engine import rules
 from engine.evaluation import Evaluator, num_value_heads
-from engine.game import GameSpec
+from engine.game import Encoder, GameSpec
 from engine.rng import below, make_rng
 from engine.rules import CHANCE, TERMINAL
 from engine.search.rollout import HashingEvaluator, RolloutEvaluator
@@ -73,7 +73,7 @@ def _playouts(subject: Subject, state: Any) -> Evaluator:
 
 
 def _network(subject: Subject, state: Any) -> Evaluator:
-    evaluator = OnnxEvaluator(subject.spec, subject.game, subject.spec.encoders[0])
+    evaluator = OnnxEvaluator(subject.spec, subject.game, subject.encoder)
     evaluator.set_model(0, subject.model)
     return evaluator
 
@@ -101,11 +101,18 @@ class Subject:
     """Positions whose searches are compared."""
     num_games: int = 10
     """Games whose stored examples are compared."""
+    encoder_name: str = ""
+    """What searches and self-play run on; empty takes the game's first encoder."""
 
     @classmethod
     def of(cls, spec: GameSpec, game: Any) -> Subject:
         """Return the honest subject of a registered game."""
         return cls(spec, game, HIDDEN[spec.name])
+
+    @functools.cached_property
+    def encoder(self) -> Encoder:
+        """Encoder of searches and self-play."""
+        return self.spec.encoder(self.encoder_name or self.spec.encoders[0].name)
 
     @functools.cached_property
     def num_seats(self) -> int:
@@ -115,7 +122,7 @@ class Subject:
     @functools.cached_property
     def model(self) -> bytes:
         """ONNX bytes of a small untrained network."""
-        encoder = self.spec.encoders[0]
+        encoder = self.encoder
         num_values = num_value_heads(int(rules.num_sides(self.game)))
         config = NetworkConfig(width=16, num_layers=1, candidate_width=16)
         shape = NetworkShape.of(config, encoder.observation_size, encoder.action_size, num_values)
@@ -191,7 +198,7 @@ class Subject:
             league=LeagueConfig(pool_size=1),
             spec=self.spec,
             game=self.game,
-            encoder=self.spec.encoders[0],
+            encoder=self.encoder,
             models=models,
             writer=MemoryWriter(store, "test"),
             run_id="test",
