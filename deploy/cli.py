@@ -22,6 +22,7 @@ import tyro
 
 from deploy.commands import UserError
 from deploy.commands.bench import bench
+from deploy.commands.crossplay import crossplay
 from deploy.commands.info import games, warmup
 from deploy.commands.models import export, match
 from deploy.commands.runs import resume, status, train
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "resume": resume,
     "status": status,
     "match": match,
+    "crossplay": crossplay,
     "export": export,
     "games": games,
     "warmup": warmup,
