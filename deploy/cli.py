@@ -22,6 +22,7 @@ import tyro
 
 from deploy.commands import UserError
 from deploy.commands.bench import bench
+from deploy.commands.compare import compare
 from deploy.commands.crossplay import crossplay
 from deploy.commands.info import games, warmup
 from deploy.commands.models import export, match
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "status": status,
     "match": match,
     "crossplay": crossplay,
+    "compare": compare,
     "export": export,
     "games": games,
     "warmup": warmup,
