@@ -1,81 +1,45 @@
-"""Plays what is measured: pairs for the gate, and whatever jobs a match or a rating asks for.
+"""Plays what is measured: the pairs of the gate, rating pairs, and evaluations when they are due.
 
 Room: actors. May import: engine, league. Nothing that is played here is training data.
 
 The owner calls ``GateWorker.step`` again and again; each call is short and leaves its games where
-they are. Cards and randomness of a pair follow from the gate's seed and the pair's number alone,
-so it does not matter in which call, or in which life of the process, a pair is played.
+they are. Cards and randomness of a pair follow from a seed and the pair's number alone, so it does
+not matter in which call, or in which life of the process, a pair is played.
+
+The gate comes first. Evaluations and ratings get what it leaves, and at least the shares of their
+configuration, since a run in which one gate follows the other would never measure anything else.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 import psutil
 
 from actors.config import SearchConfig
+from actors.measuring import Measuring
+from actors.pairs import PairTable, Played
+from actors.seating import Seating
 from engine import rules
 from engine.game import Encoder, GameSpec
-from engine.play import GameJob, GameResult, Table
-from engine.players import Player
 from engine.rng import make_rng
-from engine.search.ismcts import search_options
-from league.config import GateConfig
-from league.duplicate import PairCollector, block_size, game_jobs
-from league.evaluator import read_metadata
+from league.config import EvaluationConfig, GateConfig, RatingConfig
+from league.duplicate import PairResult
 from league.gatekeeper import Gatekeeper, GateSnapshot
 from league.messages import GateReply, GateRequest, GateStatus, LeagueState
-from league.models import ModelError, ModelStore
-from league.players import PlayContext, model_player
+from league.models import ModelStore
+from league.schedule import EvaluationSnapshot, FairShares, RatingSnapshot, SharesSnapshot
 from league.stores import ModelsUnreachable
 
 SNAPSHOT_SCHEMA = 1
 """Raised whenever the meaning of a worker's snapshot changes; others are refused by name."""
+GATE, EVALUATION, RATING = "gate", "evaluation", "rating"
+NO_RATINGS = RatingConfig(min_share=0.0)
+NO_EVALUATIONS = EvaluationConfig(every_versions=0, every_minutes=0.0)
 _GATE_STREAM = 0x47415445
-
-
-class _Queue(Iterator[GameJob]):
-    """Jobs that are still to be seated; may be refilled after it ran dry."""
-
-    def __init__(self) -> None:
-        self.jobs: deque[GameJob] = deque()
-
-    def __next__(self) -> GameJob:
-        if not self.jobs:
-            raise StopIteration
-        return self.jobs.popleft()
-
-
-class MatchWorker:
-    """Plays jobs at one table, a ply of every game at a time, for as long as it is stepped."""
-
-    def __init__(self, spec: GameSpec, game: Any, players: Sequence[Player], *, games: int) -> None:
-        """Seat up to ``games`` games at once; jobs name ``players`` by index."""
-        self._queue = _Queue()
-        self._games = games
-        self._table = Table(spec, game, players, self._queue, num_slots=games)
-
-    def submit(self, jobs: Iterable[GameJob]) -> None:
-        """Queue ``jobs``; they are begun in this order as seats become free."""
-        self._queue.jobs.extend(jobs)
-
-    @property
-    def num_unfinished(self) -> int:
-        """Games queued or under way."""
-        return len(self._queue.jobs) + self._table.num_active
-
-    @property
-    def num_free(self) -> int:
-        """Games that could be begun at once if their jobs were submitted."""
-        return max(0, self._games - self.num_unfinished)
-
-    def step(self) -> list[GameResult]:
-        """Begin what fits, play one ply in every game, and return the games that ended."""
-        return self._table.step()
 
 
 class WorkerSnapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,18 +50,21 @@ class WorkerSnapshot(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Newest version that ever began a gate; no older one gets another."""
     gate: GateSnapshot | None
     """The gate under way."""
+    ratings: RatingSnapshot | None = None
+    """All rating results; None in runs that have none."""
+    evaluations: EvaluationSnapshot | None = None
+    shares: SharesSnapshot | None = None
 
 
 class _Gate(NamedTuple):
     """A gate and what plays it."""
 
     keeper: Gatekeeper
-    match: MatchWorker
-    pairs: PairCollector
+    table: PairTable
 
 
 class GateWorker:
-    """Lets the newest version challenge the champion, one gate after the other.
+    """Lets the newest version challenge the champion, one gate after the other, and measures.
 
     Not thread-safe; the host calls one method at a time. Candidate and champion are fixed for a
     gate. A gate whose champion is no longer the league's is dropped without an outcome: it can
@@ -116,6 +83,8 @@ class GateWorker:
         run_id: str,
         seed: int,
         epoch: int,
+        rating: RatingConfig = NO_RATINGS,
+        evaluation: EvaluationConfig = NO_EVALUATIONS,
         snapshot: bytes | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -130,15 +99,17 @@ class GateWorker:
             encoder: Encoder that the run's models use.
             models: Where the versions are.
             run_id: Models of another run are refused.
-            seed: All deals of all gates follow from it.
+            seed: All deals of all gates, ratings and evaluations follow from it.
             epoch: This start of the worker; returned in every reply.
+            rating: Rating games; by default none.
+            evaluation: Scheduled evaluations; by default none.
             snapshot: Bytes of ``snapshot()`` of an earlier life.
             clock: Seconds, monotonic.
             sleep: Waits for some seconds.
 
         Raises:
-            ValueError: A game of more than two sides, a config that is no test, or a snapshot that
-                is none or of another schema.
+            ValueError: A game of more than two sides, a config that is no test, an opponent that is
+                no player, or a snapshot that is none or of another schema.
         """
         if int(rules.num_sides(game)) != 2:
             raise ValueError(
@@ -146,22 +117,24 @@ class GateWorker:
             )
         Gatekeeper(config, candidate=1, champion=0, seed=0)  # checks the config
         self._config, self._seed, self._epoch = config, seed, epoch
-        self._models, self._run_id = models, run_id
-        self._encoder = encoder
-        options = search_options(**msgspec.structs.asdict(search))
-        self._context = PlayContext(spec, game, options, batch=config.games)
+        self._seating = Seating(spec, game, encoder, search, models, run_id)
         self._clock, self._sleep = clock, sleep
         self._debt_s = 0.0
         self._gate: _Gate | None = None
-        self._restored: Gatekeeper | None = None
-        self._last_candidate = -1
+        saved = WorkerSnapshot(last_candidate=-1, gate=None)
         if snapshot is not None:
             saved = _decode_snapshot(snapshot)
-            self._last_candidate = saved.last_candidate
-            self._restored = Gatekeeper.restore(saved.gate) if saved.gate else None
+        self._last_candidate = saved.last_candidate
+        self._restored = Gatekeeper.restore(saved.gate) if saved.gate else None
+        self._measuring = Measuring(
+            self._seating, rating, evaluation, seed, saved.ratings, saved.evaluations
+        )
+        shares = {EVALUATION: evaluation.min_share, RATING: rating.min_share}
+        beside = {name: shares[name] for name in shares if self._measuring.is_on(name)}
+        self._shares = FairShares({GATE: 1.0 - sum(beside.values()), **beside}, saved.shares)
 
     def snapshot(self) -> bytes:
-        """Return everything that a gate needs to go on in another process (no models).
+        """Return everything that is needed to go on in another process (no models).
 
         Pairs that are being played are in it as issued; they are played again from their start.
         """
@@ -170,6 +143,9 @@ class GateWorker:
             WorkerSnapshot(
                 last_candidate=self._last_candidate,
                 gate=keeper.snapshot() if keeper else None,
+                ratings=self._measuring.ratings_snapshot(),
+                evaluations=self._measuring.evaluations_snapshot(),
+                shares=self._shares.snapshot(),
             )
         )
 
@@ -177,22 +153,25 @@ class GateWorker:
         """Play for a short while; see GateRequest for the bounds.
 
         With ``budget_s`` 0 whole pairs are played, ``max_pairs`` of them at the most, and none is
-        left under way: what happens then depends on counters alone. A gate that ends is in this
-        call's ``outcomes`` and in no other; the next one begins with the next call, which knows
-        the league after it.
+        left under way: what happens then depends on counters alone. A gate or evaluation that ends
+        is in this call's reply and in no other; the next gate begins with the next call, which
+        knows the league after it.
 
         Raises:
             ModelError: The candidate's or the champion's model is missing, damaged or foreign.
         """
         reply = GateReply(epoch=self._epoch, status=GateStatus())
         began = self._clock()
-        if self._ready(request.league):
-            if request.budget_s > 0:
-                allowed_s = request.budget_s * request.share - self._debt_s
-                self._play_until(began + allowed_s, request.max_pairs, reply)
-            else:
-                self._play_pairs(request.max_pairs, reply)
+        self._ready(request.league)
+        self._measuring.look(request)
+        if request.budget_s > 0:
+            allowed_s = request.budget_s * request.share - self._debt_s
+            self._play_until(began + allowed_s, request, reply)
+        else:
+            self._play_pairs(request, reply)
         self._end_gate(reply)
+        reply.versions_in_use = self._measuring.versions()
+        reply.notes = self._measuring.take_notes()
         reply.resident_bytes = psutil.Process().memory_info().rss
         if request.budget_s > 0:
             self._rest(began, request)
@@ -200,8 +179,8 @@ class GateWorker:
 
     # --- which gate -------------------------------------------------------------------------------
 
-    def _ready(self, league: LeagueState) -> bool:
-        """Make a gate the one to play, if there is any; return whether there is."""
+    def _ready(self, league: LeagueState) -> None:
+        """Make a gate the one to play, if there is any."""
         try:
             if self._restored is not None:
                 self._resume(league)
@@ -210,8 +189,7 @@ class GateWorker:
             if self._gate is None:
                 self._challenge(league)
         except ModelsUnreachable:
-            return False
-        return self._gate is not None
+            return
 
     def _challenge(self, league: LeagueState) -> None:
         """Begin the gate of the newest version, if it has had none and is no champion already."""
@@ -227,68 +205,79 @@ class GateWorker:
         """Go on with the gate of the snapshot, unless it is out of date or its models are gone."""
         keeper = self._restored
         assert keeper is not None
-        if keeper.champion == league.champion:
-            held = self._models.versions()
-            if keeper.candidate in held and keeper.champion in held:
-                self._gate = self._seat(keeper)
+        if keeper.champion == league.champion and self._seating.has(
+            {keeper.candidate, keeper.champion}
+        ):
+            self._gate = self._seat(keeper)
         self._restored = None
 
     def _seat(self, keeper: Gatekeeper) -> _Gate:
         """Return ``keeper`` with a table at which candidate (0) and champion (1) play."""
-        spec, game = self._context.spec, self._context.game
-        players = [self._player(keeper, v) for v in (keeper.candidate, keeper.champion)]
-        match = MatchWorker(spec, game, players, games=self._config.games)
-        return _Gate(keeper, match, PairCollector(game))
+        games, simulations = self._config.games, keeper.config.simulations
+        players = [
+            self._seating.version(version, simulations, games)
+            for version in (keeper.candidate, keeper.champion)
+        ]
 
-    def _player(self, keeper: Gatekeeper, version: int) -> Player:
-        model = self._models.get(version)
-        metadata = read_metadata(model)
-        if (metadata.run_id, metadata.version) != (self._run_id, version):
-            raise ModelError(
-                f"model {version} of run {self._run_id!r} says that it is version "
-                f"{metadata.version} of run {metadata.run_id!r}"
-            )
-        if metadata.encoder != self._encoder.name:
-            raise ModelError(
-                f"model {version} has encoder {metadata.encoder}, not {self._encoder.name}"
-            )
-        return model_player(model, keeper.config.simulations, self._context)
+        def report(pair: PairResult) -> None:
+            keeper.report(pair.pair, pair.score)
+
+        return _Gate(keeper, self._seating.table(players, games, keeper.issue, report))
 
     # --- playing ----------------------------------------------------------------------------------
 
-    def _play_until(self, deadline: float, max_pairs: int, reply: GateReply) -> None:
-        """Keep the table full until ``deadline`` or ``max_pairs`` whole pairs (0: no bound)."""
-        gate = self._gate
-        assert gate is not None
-        size = block_size(self._context.game)
+    def _runnable(self, league: LeagueState) -> list[str]:
+        """Return what can be played now."""
+        gate = self._gate is not None and not self._gate.keeper.is_over
+        return ([GATE] if gate else []) + self._measuring.runnable(league)
+
+    def _play_until(self, deadline: float, request: GateRequest, reply: GateReply) -> None:
+        """Play until ``deadline`` or the call's number of whole pairs (0: no bound)."""
         num_pairs = 0
-        while self._clock() < deadline and not gate.keeper.is_over:
-            for job in gate.keeper.issue(-(-gate.match.num_free // size)):
-                gate.match.submit(game_jobs(self._context.game, job))
-            num_pairs += self._play_ply(gate, reply)
-            if 0 < max_pairs <= num_pairs:
+        while (at := self._clock()) < deadline:
+            name = self._shares.choose(self._runnable(request.league))
+            if name is None:
+                return
+            played = self._table(name).ply()
+            self._count(name, played, request.league, reply)
+            self._shares.charge(name, self._clock() - at)
+            num_pairs += played.num_pairs
+            if 0 < request.max_pairs <= num_pairs:
                 return
 
-    def _play_pairs(self, max_pairs: int, reply: GateReply) -> None:
-        """Play ``max_pairs`` pairs to their end."""
-        gate = self._gate
-        assert gate is not None
-        for job in gate.keeper.issue(max_pairs):
-            gate.match.submit(game_jobs(self._context.game, job))
-        while gate.match.num_unfinished and not gate.keeper.is_over:
-            self._play_ply(gate, reply)
+    def _play_pairs(self, request: GateRequest, reply: GateReply) -> None:
+        """Play the call's number of pairs to their end, shared out first."""
+        runnable = self._runnable(request.league)
+        shared = dict.fromkeys(runnable, 0)
+        for _ in range(request.max_pairs):
+            name = self._shares.choose(runnable)
+            if name is not None:
+                self._shares.charge(name, 1.0)
+                shared[name] += 1
+        for name, count in shared.items():
+            if count:
+                played = self._table(name).play(count, lambda name=name: self._is_over(name))  # type: ignore[misc]
+                self._count(name, played, request.league, reply)
 
-    def _play_ply(self, gate: _Gate, reply: GateReply) -> int:
-        """Play one ply in every game; report whole pairs and return their number."""
-        num_pairs = 0
-        for result in gate.match.step():
-            reply.num_games += 1
-            reply.num_plies += result.plies
-            pair = gate.pairs.add(result)
-            if pair is not None:
-                num_pairs += 1
-                gate.keeper.report(pair.pair, pair.score)
-        return num_pairs
+    def _table(self, name: str) -> PairTable:
+        if name != GATE:
+            return self._measuring.table(name)
+        assert self._gate is not None
+        return self._gate.table
+
+    def _is_over(self, name: str) -> bool:
+        return name == GATE and self._gate is not None and self._gate.keeper.is_over
+
+    def _count(self, name: str, played: Played, league: LeagueState, reply: GateReply) -> None:
+        """Put what was played into ``reply``, and what a block found if it ended."""
+        reply.num_plies += played.num_plies
+        if name == GATE:
+            reply.num_games += played.num_games
+        elif name == EVALUATION:
+            reply.num_evaluation_games += played.num_games
+        else:
+            reply.num_rating_games += played.num_games
+        self._measuring.collect(league, reply)
 
     def _end_gate(self, reply: GateReply) -> None:
         """Put the gate's standing, or its outcome if it is over, into ``reply``."""

@@ -25,6 +25,7 @@ from deploy.commands.bench import bench
 from deploy.commands.compare import compare
 from deploy.commands.crossplay import crossplay
 from deploy.commands.info import games, warmup
+from deploy.commands.league import league
 from deploy.commands.models import export, match
 from deploy.commands.runs import resume, status, train
 from deploy.presets import ConfigError
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "resume": resume,
     "status": status,
+    "league": league,
     "match": match,
     "crossplay": crossplay,
     "compare": compare,

@@ -141,7 +141,7 @@ class ClusterRuntime:
                 self.owner.tracker.start_clock()
         elif member.role == GATE:
             self.owner.on_gate(reply)
-            self._gate_due = self._gate_due or bool(reply.outcomes)
+            self._gate_due = self._gate_due or bool(reply.outcomes or reply.evaluations)
         else:
             self.owner.on_step(reply)
             if self.owner.paused and reply.outbox == 0:

@@ -209,6 +209,8 @@ def build_gate(
     parts = parts_of(config)
     return GateWorker(
         config=config.gate,
+        rating=config.rating,
+        evaluation=config.evaluation,
         search=config.search,
         spec=parts.spec,
         game=parts.game,

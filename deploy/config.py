@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from actors.config import SearchConfig, SelfPlayConfig
-from league.config import GateConfig, LeagueConfig
+from league.config import EvaluationConfig, GateConfig, LeagueConfig, RatingConfig
 from learner.config import LearnerConfig, NetworkConfig
 from replay.config import ReplayConfig
 
@@ -98,6 +98,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     learner: LearnerConfig = LearnerConfig()
     league: LeagueConfig = LeagueConfig()
     gate: GateConfig = GateConfig()
+    rating: RatingConfig = RatingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
     replay: ReplayConfig = ReplayConfig()
     runtime: RuntimeConfig = RuntimeConfig()
     report: ReportConfig = ReportConfig()

@@ -51,13 +51,24 @@ class Lock:
 
 
 class Files:
-    """Durable operations, made of six primitives that a test double replaces (``MemoryFiles``)."""
+    """Durable operations made of seven primitives, which a test double replaces (MemoryFiles)."""
 
     # --- primitives -------------------------------------------------------------------------------
 
     def _write(self, path: Path, data: bytes) -> None:
         """Create or truncate ``path`` and write ``data``; nothing is durable yet."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
+
+    def _append(self, path: Path, data: bytes) -> None:
+        """Write ``data`` behind what ``path`` holds; nothing is durable yet."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o644)
         try:
             view = memoryview(data)
             while view:
@@ -102,6 +113,15 @@ class Files:
         self._write(temporary, data)
         self._sync(temporary)
         self._rename(temporary, path)
+        self._sync(path.parent)
+
+    def append(self, path: Path, data: bytes) -> None:
+        """Add ``data`` to the end of ``path``, which may be new.
+
+        When this returns it is durable; a crash before that may leave a part of it at the end.
+        """
+        self._append(path, data)
+        self._sync(path)
         self._sync(path.parent)
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -193,6 +213,13 @@ class MemoryFiles(Files):
             inode = max(self._inodes, default=-1) + 1
             self._names[path] = inode
         self._inodes[inode] = bytes(data)
+
+    def _append(self, path: Path, data: bytes) -> None:
+        self._count()
+        if path not in self._names:
+            inode = max(self._inodes, default=-1) + 1
+            self._names[path], self._inodes[inode] = inode, b""
+        self._inodes[self._names[path]] += data
 
     def _sync(self, path: Path) -> None:
         self._count()

@@ -64,6 +64,12 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     promoted: bool = False
     """Was champion once: kept for ever."""
+    games: int = -1
+    """Self-play games ingested when it was announced; -1 where that is not known."""
+    examples: int = -1
+    """Eligible examples ingested then."""
+    elapsed_s: float = -1.0
+    """Training time of the run then."""
 
 
 class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +135,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Optimizer steps at the snapshot."""
     totals: IngestedTotals = msgspec.field(default_factory=IngestedTotals)
     gates: GateTotals = msgspec.field(default_factory=GateTotals)
+    rating_games: int = 0
+    evaluation_games: int = 0
     elapsed_s: float = 0.0
     """Training time over all invocations."""
     worker_restarts: int = 0

@@ -42,6 +42,7 @@ class StatusCollector(Collector):
         yield from _counters(status)
         yield from _gauges(status)
         yield from _learning(status)
+        yield from _strength(status)
         yield from _workers(status.workers)
 
 
@@ -108,6 +109,10 @@ def _counters(status: RunStatus) -> Iterator[Metric]:
     )
     yield _counter("updates", "Optimizer steps.", status.step)
     yield _counter("gate_games", "Games played by the gate (never trained on).", status.gate_games)
+    yield _counter("rating_games", "Rating games (neither gate nor training).", status.rating_games)
+    yield _counter(
+        "evaluation_games", "Games against yardsticks beside training.", status.evaluation_games
+    )
     yield _counter("worker_restarts", "Actors replaced or restarted.", status.worker_restarts)
     yield _counter("server_restarts", "Restarts of the bundled server.", status.server_restarts)
     outcomes = CounterMetricFamily("cardleague_gates", "Ended gates.", labels=["outcome"])
@@ -204,6 +209,41 @@ def _learning(status: RunStatus) -> Iterator[Metric]:
     for term, share in metrics.reward_shares.items():
         shares.add_metric([term], share)
     yield shares
+
+
+def _strength(status: RunStatus) -> Iterator[Metric]:
+    """Yield the last evaluations and the ratings of champion and newest version."""
+    labels = ["opponent", "simulations", "model"]
+    rates = {
+        name: GaugeMetricFamily(f"cardleague_evaluation_{name}", text, labels=labels)
+        for name, text in (
+            ("win_rate", "Mean pair score against a yardstick."),
+            ("win_rate_low", "Lower end of its 95 % interval."),
+            ("win_rate_high", "Upper end of its 95 % interval."),
+            ("version", "Version that was measured."),
+        )
+    }
+    means = GaugeMetricFamily(
+        "cardleague_evaluation_mean", "Mean a game.", labels=[*labels, "side", "figure"]
+    )
+    for record in status.evaluations:
+        model = "champion" if record.is_champion else "newest"
+        about = [record.opponent, str(record.simulations), model]
+        for name, family in rates.items():
+            family.add_metric(about, getattr(record, name))
+        for side, figures in (("for", record.own), ("against", record.other)):
+            for figure, value in figures.items():
+                means.add_metric([*about, side, figure], value)
+    yield from rates.values()
+    yield means
+    ratings = GaugeMetricFamily(
+        "cardleague_rating_elo", "Rating; the rule-based player has 0.", labels=["model", "bound"]
+    )
+    for rated in status.ratings:
+        if rated.version == status.champion:
+            for bound, value in (("", rated.rating), ("low", rated.low), ("high", rated.high)):
+                ratings.add_metric(["champion", bound], value)
+    yield ratings
 
 
 def _workers(workers: Iterable[WorkerStatus]) -> Iterator[Metric]:

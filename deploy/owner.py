@@ -15,12 +15,23 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from actors.messages import StepReply, StepRequest
+from deploy.evaluations import EvaluationLog, record_of
 from deploy.manifest import MAX_OUTCOMES, Manifest
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY, Tracker
-from league.messages import GateOutcome, GateReply, GateRequest, LeagueState, PairRecord
+from league.messages import (
+    EvaluationRecord,
+    EvaluationResult,
+    GateOutcome,
+    GateReply,
+    GateRequest,
+    LeagueState,
+)
 from league.models import ModelStore
+from league.records import apply_result, records_of_pool
 from learner.messages import LearnReply, LearnRequest
 
 RECENT_VERSIONS = 6
@@ -72,6 +83,13 @@ class Owner:
         # last boundary as a whole: that is what makes resumed equal uninterrupted.
         self._by_counters = self.config.runtime.kind == "inprocess"
         self._epochs: dict[tuple[str, int], int] = {}
+        self._evaluations = EvaluationLog(directory)
+        self._unwritten: list[EvaluationRecord] = []
+        """In-process runtime: they count from the boundary on, as everything does."""
+        self._measured: tuple[int, ...] = ()
+        """Versions that the arena still needs."""
+        for record in self._evaluations.records:
+            self.tracker.evaluated(record)
         self._insert_budget = manifest.insert_budget if self._by_counters else 0
         self._finished = 0
         self._finished_at_request = 0
@@ -138,10 +156,7 @@ class Owner:
             newest=self._announced,
             champion=manifest.champion,
             pool=manifest.pool,
-            records={
-                version: PairRecord(wins=record.wins, games=record.games)
-                for version, record in manifest.records.items()
-            },
+            records=dict(manifest.records),
         )
 
     # --- learner ----------------------------------------------------------------------------------
@@ -168,37 +183,43 @@ class Owner:
         self._finished_at_reply = self._finished_at_request
         self.tracker.learned(reply)
         if reply.model:
-            self._announce(reply.model, reply.step)
+            self._announce(reply)
         if reply.snapshot:
             self._take_learner_snapshot(reply)
         return True
 
-    def _announce(self, model: bytes, step: int) -> None:
-        manifest = self.manifest
+    def _announce(self, reply: LearnReply) -> None:
+        manifest, model = self.manifest, reply.model
         version = manifest.next_version
-        manifest.models[version] = self.directory.put_model(version, model, step)
+        stored = self.directory.put_model(version, model, reply.step)
+        manifest.models[version] = msgspec.structs.replace(
+            stored,
+            games=reply.totals.games,
+            examples=reply.totals.examples,
+            elapsed_s=self.tracker.elapsed_s(),
+        )
         manifest.next_version = version + 1
         manifest.newest = version
         if manifest.champion < 0:
             self._crown(version)
         self._forget_models()
         self._commit()
-        self.tracker.say(f"version {version} at step {step}")
+        self.tracker.say(f"version {version} at step {reply.step}")
         self.publish()
 
     def _crown(self, version: int) -> None:
         """Make ``version`` champion; the pool holds the last champions, this one included."""
         manifest = self.manifest
         record = manifest.models[version]
-        manifest.models[version] = type(record)(blob=record.blob, step=record.step, promoted=True)
+        manifest.models[version] = msgspec.structs.replace(record, promoted=True)
         manifest.champion = version
         manifest.pool = (*manifest.pool, version)[-self.config.league.pool_size :]
-        manifest.records = {v: r for v, r in manifest.records.items() if v in manifest.pool}
+        manifest.records = records_of_pool(manifest.records, manifest.pool)
 
     def _forget_models(self) -> None:
         """Take versions out of the manifest that are neither played nor were ever promoted."""
         manifest, gate = self.manifest, self.tracker.status.gate
-        keep = {*sorted(manifest.models)[-RECENT_VERSIONS:], gate.candidate}
+        keep = {*sorted(manifest.models)[-RECENT_VERSIONS:], gate.candidate, *self._measured}
         manifest.models = {
             number: record
             for number, record in manifest.models.items()
@@ -211,6 +232,7 @@ class Owner:
         if self._by_counters:  # a restored worker may hold a model of any age in a slot
             return set(manifest.models)
         playing = {*manifest.pool, manifest.champion, gate.candidate, gate.champion}
+        playing |= set(self._measured)
         playing |= set(sorted(manifest.models)[-RECENT_VERSIONS:])
         return playing & manifest.models.keys()
 
@@ -259,9 +281,7 @@ class Owner:
         self._finished += reply.num_examples
         for result in reply.results:
             if result.opponent in self.manifest.pool:
-                record = self.manifest.records.setdefault(result.opponent, PairRecord())
-                record.wins += result.score
-                record.games += 1
+                apply_result(self.manifest.records, result.opponent, result.score)
         self.tracker.stepped(reply)
         return True
 
@@ -278,6 +298,7 @@ class Owner:
             budget_s=0.0 if self._by_counters else runtime.step_s,
             max_pairs=runtime.inprocess_gate_pairs if self._by_counters else 0,
             share=1.0 if self._by_counters else min(1.0, share * self._num_cpus),
+            elapsed_s=0.0 if self._by_counters else self.tracker.elapsed_s(),
         )
 
     def on_gate(self, reply: GateReply) -> bool:
@@ -286,7 +307,14 @@ class Owner:
             self.tracker.refused(GATE, 0, reply.epoch)
             return False
         self.manifest.gates.games += reply.num_games
+        self.manifest.rating_games += reply.num_rating_games
+        self.manifest.evaluation_games += reply.num_evaluation_games
+        self._measured = reply.versions_in_use
         self.tracker.gated(reply)
+        for note in reply.notes:
+            self.tracker.say(note)
+        for found in reply.evaluations:
+            self._end_evaluation(found)
         for outcome in reply.outcomes:
             self._end_gate(outcome)
         return True
@@ -309,6 +337,19 @@ class Owner:
             f"({outcome.wins} of {outcome.num_decided} decided won)"
         )
 
+    def _end_evaluation(self, found: EvaluationResult) -> None:
+        record = record_of(self.manifest, found)
+        if self._by_counters:
+            self._unwritten.append(record)
+        elif not self._evaluations.add(record):
+            self.tracker.say(f"evaluation of version {found.version} was recorded before")
+            return
+        self.tracker.evaluated(record)
+        self.tracker.say(
+            f"version {found.version} with {found.simulations} simulations against "
+            f"{found.opponent}: {100 * found.win_rate:.1f} % of {found.games} games"
+        )
+
     # --- saving -----------------------------------------------------------------------------------
 
     def take_gate_snapshot(self, data: bytes) -> None:
@@ -324,6 +365,9 @@ class Owner:
 
     def save(self) -> None:
         """Make the present state the truth, then forget what it does not need any more."""
+        for record in self._unwritten:
+            self._evaluations.add(record)
+        self._unwritten.clear()
         self.manifest.elapsed_s = self.tracker.elapsed_s()
         self.directory.save(self.manifest)
         self.directory.prune(self.manifest)

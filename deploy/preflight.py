@@ -176,24 +176,33 @@ def check_device(config: RunConfig) -> None:
 
 
 def check_game(config: RunConfig, folder: Path) -> None:
-    """Raise UserError unless game, rules, options and encoder exist and the yardstick can play."""
+    """Raise UserError unless game, rules, options and encoder exist and the yardsticks can play."""
     from engine.game import UnknownGameError, get_spec
-    from league.models import ModelError
-    from league.players import PlayContext, PlayerError, build_player, parse_player, resolve
 
     try:
-        opponent = parse_player(config.report.opponent)
         spec = get_spec(config.game.name)
         game = spec.make(config.game.rules, config.game.options)
         if config.game.encoder:
             spec.encoder(config.game.encoder)
-        own = opponent.kind == "run" and Path(opponent.source).name == folder.name
-        if opponent.source and not own:  # a version of this run may still be to come
-            build_player(resolve(opponent), PlayContext(spec, game))
-    except (PlayerError, ModelError) as error:
-        raise UserError(f"report.opponent = {config.report.opponent!r}: {error}") from error
     except UnknownGameError as error:
         raise UserError(str(error)) from error
+    _check_yardstick("report.opponent", config.report.opponent, folder, game)
+    for opponent in config.evaluation.opponents:
+        _check_yardstick("evaluation.opponents", opponent, folder, game)
+
+
+def _check_yardstick(key: str, text: str, folder: Path, game: Any) -> None:
+    from engine.game import UnknownGameError, spec_of
+    from league.models import ModelError
+    from league.players import PlayContext, PlayerError, build_player, parse_player, resolve
+
+    try:
+        opponent = parse_player(text)
+        own = opponent.kind == "run" and Path(opponent.source).name == folder.name
+        if opponent.source and not own:  # a version of this run may still be to come
+            build_player(resolve(opponent), PlayContext(spec_of(game), game))
+    except (PlayerError, ModelError, UnknownGameError) as error:
+        raise UserError(f"{key} = {text!r}: {error}") from error
 
 
 def check_saved(config: RunConfig, directory: RunDirectory) -> None:

@@ -371,6 +371,11 @@ def check_together(config: RunConfig) -> None:
             "allowed is an even number",
         ),
         (
+            config.evaluation.num_games % 2 == 0,
+            f"evaluation.num_games = {config.evaluation.num_games}: games are played in pairs, "
+            "allowed is an even number",
+        ),
+        (
             all(number >= 0 for number in config.report.simulations),
             f"report.simulations = {config.report.simulations}: allowed is at least 0, each",
         ),

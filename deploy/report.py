@@ -25,8 +25,9 @@ from deploy.config import RunConfig
 from engine.game import get_spec
 from engine.search.ismcts import SearchOptions, search_options
 from league.duplicate import block_size, num_pairs
-from league.match import MatchReport, play_match
+from league.match import MatchReport, PlayerReport, play_match
 from league.match import Progress as Told
+from league.messages import EvaluationResult
 from league.players import (
     PlayContext,
     ResolvedPlayer,
@@ -83,6 +84,36 @@ def closing_table(
     return found
 
 
+def closing_results(
+    version: int, config: RunConfig, reports: Sequence[MatchReport]
+) -> list[EvaluationResult]:
+    """Return the matches of a closing table as evaluations of the champion, empty ones left out."""
+    return [
+        EvaluationResult(
+            version=version,
+            is_champion=True,
+            opponent=config.report.opponent,
+            simulations=simulations,
+            games=report.num_games,
+            wins=report.wins,
+            draws=report.draws,
+            losses=report.losses,
+            win_rate=report.win_rate,
+            win_rate_low=report.win_rate_low,
+            win_rate_high=report.win_rate_high,
+            own=_figures(report.players[0]),
+            other=_figures(report.players[1]),
+            seed=report.seed,
+        )
+        for simulations, report in zip(config.report.simulations, reports, strict=True)
+        if report.num_games
+    ]
+
+
+def _figures(player: PlayerReport) -> dict[str, float]:
+    return {**player.statistics, "return": player.shaped_return, "plies": player.plies}
+
+
 def _play(
     players: tuple[ResolvedPlayer, ResolvedPlayer],
     config: RunConfig,
@@ -94,10 +125,13 @@ def _play(
     game = spec.make(config.game.rules, config.game.options)
     context = PlayContext(spec, game, options_of(config), batch=SLOTS)
     load_kernels(players, context)
+    # A yardstick that searches is the same one whatever the run's own options are.
+    plain = context._replace(options=SearchOptions())
+    champion, opponent = players
     return play_match(
         spec,
         game,
-        [build_player(player, context) for player in players],
+        [build_player(champion, context), build_player(opponent, plain)],
         config.report.num_games,
         config.seed,
         names=(CHAMPION, config.report.opponent),

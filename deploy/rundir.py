@@ -9,6 +9,7 @@ Room: deploy. No engine, ray, torch, redis. Layout:
     segments/          trajectories of the in-process runtime
     logs/              owner.log
     status.json        deploy.status, replaced by the owner
+    evaluations.jsonl  measured strength, a line a block; only ever appended to
     run.lock           held while the run is live
     ray-token          mode 0600
     processes-*.json   pids and start times, so that leftovers can be ended
@@ -28,6 +29,7 @@ import msgspec
 from deploy.files import Files, Lock, LockedError
 from deploy.manifest import BlobRef, Manifest, ModelRecord, ResumeError, decode, encode
 from deploy.status import RunStatus
+from league.messages import EVALUATIONS
 
 MANIFEST = "manifest.json"
 _SNAPSHOT = re.compile(r"^[a-z0-9-]+-[0-9a-f]{16}\.bin$")
@@ -56,6 +58,11 @@ class RunDirectory:
     def status_path(self) -> Path:
         """What ``status`` reads."""
         return self.path / "status.json"
+
+    @property
+    def evaluations_path(self) -> Path:
+        """Measured strength, a line a block (deploy.evaluations)."""
+        return self.path / EVALUATIONS
 
     @property
     def server_path(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from league.messages import GateOutcome, GateStatus
+from league.messages import EvaluationRecord, GateOutcome, GateStatus, RatedVersion
 from learner.messages import IngestedTotals, LearnMetrics
 
 
@@ -75,6 +75,12 @@ class RunStatus(msgspec.Struct, kw_only=True):
     num_rejected: int = 0
     num_undecided: int = 0
     gate_games: int = 0
+    rating_games: int = 0
+    evaluation_games: int = 0
+    evaluations: list[EvaluationRecord] = []
+    """The last one of champion and of newest version, by opponent and simulations."""
+    ratings: list[RatedVersion] = []
+    """All rated versions, best first; empty until the arena has said so in this invocation."""
     workers: list[WorkerStatus] = []
     worker_restarts: int = 0
     server_restarts: int = 0

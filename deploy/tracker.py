@@ -18,7 +18,7 @@ from deploy.processes import resident_bytes
 from deploy.rates import Growth, Rate
 from deploy.rundir import RunDirectory
 from deploy.status import RunStatus, WorkerStatus
-from league.messages import GateReply
+from league.messages import EvaluationRecord, GateReply
 from learner.alerts import alerts as learner_alerts
 from learner.messages import LearnReply
 
@@ -177,9 +177,20 @@ class Tracker:
         self.status.gate = reply.status
         now, worker = self._clock(), self._workers[GATE, 0]
         self._gate_plies.add(reply.num_plies, now)
+        if reply.ratings is not None:
+            self.status.ratings = reply.ratings
         worker.model_version = reply.status.candidate
         worker.resident_bytes = reply.resident_bytes
         self._replied_at[GATE, 0] = now
+
+    def evaluated(self, record: EvaluationRecord) -> None:
+        """There is a new evaluation: it takes the place of the last one of its kind."""
+
+        def what(record: EvaluationRecord) -> tuple[str, int, bool]:
+            return record.opponent, record.simulations, record.is_champion
+
+        others = [old for old in self.status.evaluations if what(old) != what(record)]
+        self.status.evaluations = sorted([*others, record], key=what)
 
     def stream_size(self, entries: int, num_bytes: int) -> None:
         """The stream was measured."""
@@ -215,6 +226,8 @@ class Tracker:
         status.outcomes = gates.outcomes
         status.num_promoted, status.num_rejected = gates.promoted, gates.rejected
         status.num_undecided, status.gate_games = gates.undecided, gates.games
+        status.rating_games = manifest.rating_games
+        status.evaluation_games = manifest.evaluation_games
         status.worker_restarts = manifest.worker_restarts
         status.server_restarts = manifest.server_restarts
         self._refresh_workers(now)

@@ -1,4 +1,7 @@
-"""Options of matchmaking and of the gate. Room: league. Field docstrings are the help texts."""
+"""Options of matchmaking, gate, ratings and evaluations. Field docstrings are the help texts.
+
+Room: league.
+"""
 
 from __future__ import annotations
 
@@ -43,4 +46,44 @@ class GateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     games: Annotated[int, Meta(ge=2, le=4096)] = 128
     """Games in lockstep."""
     share: Annotated[float, Meta(gt=0, le=1)] = 0.15
-    """Share of the machine that gate and rating together may take."""
+    """Share of the machine that gate, ratings and evaluations together may take."""
+
+
+class RatingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rating games between pool, newest version and rule-based player: neither gate nor training.
+
+    They take what the gate leaves of ``gate.share``.
+    """
+
+    min_share: Annotated[float, Meta(ge=0, le=0.4)] = 0.1
+    """Part of ``gate.share`` that they get although a gate runs; 0 plays none at all."""
+    simulations: Annotated[int, Meta(ge=0)] = 16
+    """Simulations a move for both; 0 is the argmax of the policy."""
+    block_pairs: Annotated[int, Meta(ge=1, le=2048)] = 16
+    """Pairs of the same two players that are played side by side."""
+    newest_pairs: Annotated[int, Meta(ge=1)] = 48
+    """Pairs for a version that is no champion before a newer one takes its place."""
+    max_versions: Annotated[int, Meta(ge=2, le=1000)] = 64
+    """Versions whose results are kept; members of the pool always are."""
+
+
+class EvaluationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Champion and newest version against fixed opponents, on a schedule, beside training.
+
+    Without ``every_versions`` and ``every_minutes`` there are none.
+    """
+
+    every_versions: Annotated[int, Meta(ge=0)] = 0
+    """Due again after so many versions; 0: not by versions."""
+    every_minutes: Annotated[float, Meta(ge=0)] = 10.0
+    """Due again after so much training; 0: not by time. Not in the in-process runtime."""
+    opponents: tuple[str, ...] = ("rules", "ismcts:2000")
+    """Written like players of ``cardleague match``; the first ones are played first."""
+    simulations: tuple[Annotated[int, Meta(ge=0, le=1_000_000)], ...] = (0, 128)
+    """Simulations a move of the measured version; 0 is its policy alone."""
+    num_games: Annotated[int, Meta(ge=2, le=100_000)] = 100
+    """Games of a block (even: they are played in pairs)."""
+    games: Annotated[int, Meta(ge=2, le=4096)] = 32
+    """Games in lockstep."""
+    min_share: Annotated[float, Meta(ge=0.01, le=0.4)] = 0.15
+    """Part of ``gate.share`` that they get although a gate runs."""

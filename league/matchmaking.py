@@ -1,6 +1,6 @@
 """Who sits where in self-play: opponents by prioritised fictitious self-play, partners by rotation.
 
-Room: league. May import: engine.rng, league.config, league.messages.
+Room: league. May import: engine.rng, league.config, league.messages, league.records.
 
 A draw is a function of (seed, key, league) alone, so a worker that is started again, or a run that
 is resumed, seats the same game in the same way.
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from engine.rng import below, make_rng, uniform
 from league.config import LeagueConfig
 from league.messages import LeagueState, PairRecord
+from league.records import posterior_mean
 
 MatchupKind = Literal["self_play", "league", "partner"]
 
@@ -121,11 +122,6 @@ class Matchmaker:
         )
 
 
-def posterior_mean(record: PairRecord | None) -> float:
-    """Return p = (wins + 1) / (games + 2), one half without games."""
-    return 0.5 if record is None else (record.wins + 1.0) / (record.games + 2.0)
-
-
 def self_play_share(
     config: LeagueConfig, pool: Sequence[int], records: Mapping[int, PairRecord]
 ) -> float:
@@ -158,34 +154,3 @@ def _pick(probabilities: NDArray[np.float64], at: float) -> int:
     """Return the index whose share of [0, 1) holds ``at``."""
     index = int(np.searchsorted(np.cumsum(probabilities), at, side="right"))
     return min(index, len(probabilities) - 1)
-
-
-def apply_result(records: dict[int, PairRecord], opponent: int, score: float) -> None:
-    """Add a game against pool member ``opponent`` to ``records`` in place.
-
-    ``score`` is the learning side's: 1 win, 0.5 draw, 0 loss. Only for matchups that are ``rated``.
-    Raises ValueError for any other score.
-    """
-    if score not in (0.0, 0.5, 1.0):
-        raise ValueError(f"score {score}: allowed are 1 (win), 0.5 (draw), 0 (loss)")
-    old = records.get(opponent, PairRecord())
-    records[opponent] = PairRecord(wins=old.wins + score, games=old.games + 1)
-
-
-def records_of_pool(
-    records: Mapping[int, PairRecord], pool: Sequence[int]
-) -> dict[int, PairRecord]:
-    """Return the records of ``pool``'s members alone (those of departed members are dropped)."""
-    return {version: records[version] for version in pool if version in records}
-
-
-__all__ = [
-    "Matchmaker",
-    "Matchup",
-    "MatchupKind",
-    "apply_result",
-    "pfsp_weights",
-    "posterior_mean",
-    "records_of_pool",
-    "self_play_share",
-]

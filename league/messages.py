@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 
-class PairRecord(msgspec.Struct, kw_only=True):
+class PairRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Games of the learning model (whole side) against one pool member, draws counted as half."""
 
     wins: float = 0.0
@@ -57,6 +57,63 @@ class GateOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Mean pair score of the candidate, draws as half."""
 
 
+ANCHOR = -1
+"""Stands for the rule-based player among rated versions; its rating is 0 by definition."""
+
+
+class PairTally(msgspec.Struct, frozen=True, kw_only=True):
+    """Rating games between two players, as the first one sees them."""
+
+    first: int
+    """Version, or ANCHOR; the smaller number."""
+    second: int
+    scores: tuple[int, ...] = (0, 0, 0, 0, 0)
+    """Pairs (the same cards twice) by score: 0, 1/4, 1/2, 3/4, 1."""
+    wins: int = 0
+    """Games."""
+    draws: int = 0
+    losses: int = 0
+
+
+class RatingTable(msgspec.Struct, frozen=True, kw_only=True):
+    """All rating games that count, and what they have in common."""
+
+    basis: str = ""
+    """Anchor (hash of golden games) and way of playing: results of another one are not added."""
+    tallies: tuple[PairTally, ...] = ()
+    """Ascending by (first, second)."""
+
+
+class RatedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version's rating in Elo; the rule-based player has 0."""
+
+    version: int
+    rating: float
+    low: float
+    """Two-sided 95 % interval."""
+    high: float
+    num_pairs: int
+
+
+class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a block of games against a yardstick found; see EvaluationRecord for the fields."""
+
+    version: int
+    is_champion: bool
+    opponent: str
+    simulations: int
+    games: int
+    wins: int
+    draws: int
+    losses: int
+    win_rate: float
+    win_rate_low: float
+    win_rate_high: float
+    own: dict[str, float]
+    other: dict[str, float]
+    seed: int
+
+
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One short call of the gatekeeper; the owner keeps one in flight."""
 
@@ -68,6 +125,8 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs to finish at the most; 0 means no such bound."""
     share: float = 1.0
     """Part of ``budget_s`` that may be spent computing; the rest is slept."""
+    elapsed_s: float = 0.0
+    """Training time of the run; 0 in the in-process runtime, where nothing hangs on time."""
 
 
 class GateReply(msgspec.Struct, kw_only=True):
@@ -77,8 +136,18 @@ class GateReply(msgspec.Struct, kw_only=True):
     status: GateStatus
     outcomes: list[GateOutcome] = []
     num_games: int = 0
-    """Games finished in this call (never training data)."""
+    """Gate games finished in this call (never training data, as the two below)."""
+    num_rating_games: int = 0
+    num_evaluation_games: int = 0
     num_plies: int = 0
+    evaluations: list[EvaluationResult] = []
+    """Each ended block exactly once."""
+    ratings: list[RatedVersion] | None = None
+    """All ratings, best first, if they changed in this call."""
+    versions_in_use: tuple[int, ...] = ()
+    """Versions that evaluation and rating still need."""
+    notes: list[str] = []
+    """Events in words, for the log."""
     resident_bytes: int = 0
 
 
@@ -110,21 +179,22 @@ class EvaluationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Two-sided 95 % interval, from pair scores."""
     win_rate_high: float
     own: dict[str, float]
-    """Means a game of the measured model's side: ``score`` (win 1, draw 1/2), ``return`` (shaped),
-    ``plies`` and the game's statistics under their own names (``GameSpec.statistics``)."""
+    """Means a game of the measured model's side: the game's statistics under their own names
+    (``GameSpec.statistics``, such as ``score`` and ``caidas``), ``return`` (shaped, in points) and
+    ``plies`` (of all seats)."""
     other: dict[str, float]
     """The same of the opponent's side."""
     generated_games: int
-    """Self-play games ingested when the version was made known to the evaluation."""
+    """Self-play games ingested when the version was made; -1 where the run does not know."""
     examples: int
-    """Searched positions (eligible examples) ingested then."""
+    """Searched positions (eligible examples) ingested then; -1 where it does not know."""
     step: int
     """Optimizer steps of the version."""
     elapsed_s: float
-    """Training time of the run when the version was taken up, over all invocations."""
+    """Training time of the run when the version was made, over all invocations; -1 likewise."""
     seed: int
-    """All deals of the block follow from it; with kind, version, opponent and simulations it tells
-    one record from another."""
+    """All deals of the block follow from it; with kind, version, opponent, simulations and games it
+    tells one record from another."""
     time: str
     """When the record was written: ISO 8601, UTC."""
 

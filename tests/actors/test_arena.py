@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from actors.arena import GateWorker, MatchWorker
+from actors.arena import GateWorker
 from actors.config import SearchConfig
+from actors.pairs import MatchWorker
 from engine import rules
 from engine.play import GameJob, GameResult
 from engine.players import Player, RandomPlayer, RulePlayer

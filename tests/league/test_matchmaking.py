@@ -13,9 +13,7 @@ from league.config import LeagueConfig
 from league.matchmaking import (
     Matchmaker,
     Matchup,
-    apply_result,
     pfsp_weights,
-    records_of_pool,
     self_play_share,
 )
 from league.messages import LeagueState, PairRecord
@@ -147,17 +145,6 @@ def test_opponents_are_uniform_when_all_weights_vanish() -> None:
     beaten = {version: PairRecord(wins=1e300, games=10**300) for version in POOL}
     weights = pfsp_weights(LeagueConfig(), POOL, beaten)
     np.testing.assert_allclose(weights, 1 / 3)
-
-
-def test_records_count_wins_draws_and_losses() -> None:
-    records: dict[int, PairRecord] = {}
-    for score in (1.0, 0.5, 0.0, 1.0):
-        apply_result(records, 4, score)
-    apply_result(records, 9, 0.0)
-    assert records == {4: PairRecord(wins=2.5, games=4), 9: PairRecord(wins=0.0, games=1)}
-    assert records_of_pool(records, (9, 12)) == {9: PairRecord(wins=0.0, games=1)}
-    with pytest.raises(ValueError, match=r"score 0\.7: allowed are"):
-        apply_result(records, 4, 0.7)
 
 
 @pytest.mark.parametrize(
