@@ -228,7 +228,7 @@ SPEC = register(
         encoders=(
             Encoder(
                 name="ranks",
-                version=1,
+                version=2,
                 code=RANKS,
                 observation_size=OBSERVATION_SIZE,
                 action_size=ACTION_SIZE,

@@ -57,7 +57,8 @@ O_LEAD = O_DEALER + MAX_SEATS  # (own score - other score) / 40
 O_PILE_SIZES = O_LEAD + 1  # own, other: size / 40, at least 16, 20, 24
 O_BETWEEN = O_PILE_SIZES + 8  # before a deal; before a new hand
 O_RONDA = O_BETWEEN + 2  # announced, by relative seat
-OBSERVATION_SIZE = O_RONDA + MAX_SEATS
+O_PASSED = O_RONDA + MAX_SEATS  # seats after the observer: rank x (by placing, by taking)
+OBSERVATION_SIZE = O_PASSED + (MAX_SEATS - 1) * 2 * NUM_RANKS
 
 # --- action ---------------------------------------------------------------------------------------
 A_RANK = 0  # rank played
@@ -98,6 +99,15 @@ def _write_three_levels(mask: Any, out: Any, offset: Any) -> None:
         index = lowest(levels)
         out[offset + index - (index >> 2)] = 1.0
         levels = without_lowest(levels)
+
+
+@kernel
+def _write_passed(passed: Any, out: Any, offset: Any) -> None:
+    """Write what a seat's choices tell of its hand: two flags a rank."""
+    while passed != U0:
+        index = lowest(passed)
+        out[offset + 2 * (index >> 2) + (index & 3)] = 1.0
+        passed = without_lowest(passed)
 
 
 @kernel
@@ -158,6 +168,8 @@ def _encode_seats(game: Any, view: Any, seat: Any, out: Any) -> None:
             out[O_DEALER + relative] = 1.0
         if view.ronda[other] >= RONDA_ANNOUNCED:
             out[O_RONDA + relative] = 1.0
+        if relative > 0 and view.to_move != CHANCE:
+            _write_passed(view.passed[other], out, O_PASSED + (relative - 1) * 2 * NUM_RANKS)
 
 
 @kernel

@@ -24,6 +24,9 @@ from engine.games.cuarenta_state import (
     NO_CARD,
     NOBODY,
     NUM_CARDS,
+    NUM_NUMBERS,
+    PASSED_BY_PLACING,
+    PASSED_BY_TAKING,
     PLACE,
     RANK_SHIFT,
     RUN_MASK,
@@ -149,6 +152,22 @@ def write_actions(game: Any, hand: Any, table: Any, actions: Any) -> Any:
     return count
 
 
+@kernel
+def taking_ranks(game: Any, table: Any) -> Any:
+    """Return the lowest bit of each rank of which a card could take something from ``table``."""
+    on_table = thermometer(table)
+    ranks = on_table & LOW_BITS
+    for rank in range(1, NUM_NUMBERS):
+        if contains(ranks, 4 * rank):
+            continue
+        stop = SUM_ROWS[rank, 2] if game.sum_cards == TWO_OR_MORE else SUM_ROWS[rank, 1]
+        for base in range(SUM_ROWS[rank, 0], stop):
+            if SUM_NEED[base] & ~on_table == U0:
+                ranks |= bit(4 * rank)
+                break
+    return ranks
+
+
 # --- one ply --------------------------------------------------------------------------------------
 
 
@@ -240,6 +259,15 @@ def _capture(game: Any, state: Any, card: Any, code: Any) -> None:
 
 
 @kernel
+def _note_passed(game: Any, state: Any, seat: Any, code: Any) -> None:
+    """Note the ranks that could have been played to take something, before ``code`` is played."""
+    placed = action_base(code) == PLACE
+    shift = np.uint64(PASSED_BY_PLACING if placed else PASSED_BY_TAKING)
+    passed = state.passed[seat] | (taking_ranks(game, state.table) << shift)
+    state.passed[seat] = passed & ~(NIBBLE << np.uint64(4 * action_rank(code)))
+
+
+@kernel
 def play(game: Any, state: Any, code: Any) -> None:
     """Play the action ``code`` of the seat to move, in place."""
     seat = np.int64(state.to_move)
@@ -248,6 +276,7 @@ def play(game: Any, state: Any, code: Any) -> None:
     state.hands[seat] &= ~card
     state.played[seat] |= card
     state.plies_in_hand += 1
+    _note_passed(game, state, seat, code)
     if action_base(code) == PLACE:
         state.table |= card
         state.ref = lowest(card)

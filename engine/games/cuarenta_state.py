@@ -164,6 +164,11 @@ RONDA_ANNOUNCED = 2
 RONDA_RANK = 3
 """``RONDA_RANK + rank`` where the rank is shown."""
 
+PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 1
+"""Bits of a rank in ``passed``: a card of the rank would have taken something, and the seat placed
+another card, or took with another one. Who holds the rank seldom does that. It follows from what
+all seats saw; forgotten when the seat plays a card of the rank, and with the next five cards."""
+
 STATE: np.dtype[Any] = np.dtype(
     (
         np.record,
@@ -188,6 +193,7 @@ STATE: np.dtype[Any] = np.dtype(
             ("ref_seat", np.int8),  # who placed it; 0 when there is none
             ("last_capturer", np.int8),  # side, or NOBODY, in this hand
             ("ronda", np.int8, (MAX_SEATS,)),  # RONDA_* of the present five cards
+            ("passed", np.uint64, (MAX_SEATS,)),  # PASSED_* bits by rank, of the present five cards
         ],
     )
 )

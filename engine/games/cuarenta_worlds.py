@@ -56,6 +56,7 @@ def copy_public(state: Any, out: Any) -> None:
     for seat in range(MAX_SEATS):
         out.played[seat] = state.played[seat]
         out.ronda[seat] = state.ronda[seat]
+        out.passed[seat] = state.passed[seat]
 
 
 @kernel

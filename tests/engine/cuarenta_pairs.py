@@ -18,6 +18,7 @@ from engine import rules
 from engine.game import get_spec
 from engine.games.cuarenta_encoder import cards_in_hand, stock_size
 from engine.games.cuarenta_rules import action_rank, is_caida, is_paid_limpia, taken_cards
+from engine.games.cuarenta_state import PASSED_BY_PLACING, PASSED_BY_TAKING
 from engine.games.cuarenta_text import base_name
 from engine.rules import CHANCE, TERMINAL
 from tests.naive.cuarenta import Card, NaiveCuarenta
@@ -30,6 +31,17 @@ UNKNOWN, NONE, SOME = 0, 1, 2
 def ranks(mask: int) -> list[int]:
     """Return the ranks (1 .. 10) of a card mask, ascending."""
     return [card // 4 + 1 for card in range(40) if int(mask) >> card & 1]
+
+
+def passed_ranks(passed: int) -> dict[int, set[str]]:
+    """Return what a seat passed over, by rank, as the twin writes it."""
+    flags = {"by placing": PASSED_BY_PLACING, "by taking": PASSED_BY_TAKING}
+    found: dict[int, set[str]] = {}
+    for rank in range(1, 11):
+        for how, flag in flags.items():
+            if int(passed) >> (4 * (rank - 1) + flag) & 1:
+                found.setdefault(rank, set()).add(how)
+    return found
 
 
 def random_options(rng: random.Random) -> dict[str, str]:
@@ -100,6 +112,7 @@ class Pair:
             "stats": [[int(n) for n in x] for x in (view.caidas, view.limpias, view.captured)],
             "carton": [int(points) for points in view.carton],
             "played": [ranks(view.played[other]) for other in seats],
+            "passed": [passed_ranks(view.passed[other]) for other in seats],
             "announced": [
                 {UNKNOWN: "unknown", NONE: "none", SOME: "some"}.get(code, code - SOME)
                 for code in (int(view.ronda[other]) for other in seats)
@@ -127,6 +140,7 @@ class Pair:
             "stats": [naive.caidas, naive.limpias, naive.captured],
             "carton": naive.cartons,
             "played": [sorted(cards) for cards in naive.played],
+            "passed": naive.passed,
             "announced": naive.announced,
             "sizes": [len(hand) for hand in naive.hands],
             "stock": len(naive.stock),

@@ -2,6 +2,7 @@
 
 * Every card is counted in exactly one of hand, table, piles and unseen.
 * Sides and seats are relative to the observer; the flags between deals are set there alone.
+* What a seat passed over is shown to the others, until it plays such a card or gets new ones.
 * A candidate's features say what it plays, takes, scores and leaves.
 """
 
@@ -21,7 +22,7 @@ from engine.rules import CHANCE, TERMINAL
 
 SPEC = get_spec("cuarenta")
 GAME = SPEC.make()
-TWO, THREE, FIVE, SIX, QUEEN = 1, 2, 4, 5, 8
+TWO, THREE, FIVE, SIX, QUEEN, KING = 1, 2, 4, 5, 8, 9
 
 
 def observe(state: Any, seat: int, game: Any = GAME) -> NDArray[np.float32]:
@@ -104,6 +105,39 @@ def test_sides_and_seats_are_relative_to_the_observer() -> None:
         # Seat 0 deals and is to move.
         for section in (enc.O_MOVER, enc.O_DEALER):
             assert np.flatnonzero(out[section : section + 4]).tolist() == [-seat % 4]
+
+
+def test_what_a_seat_passed_over_is_seen_by_the_others() -> None:
+    state = position(table=["2", "3", "Q"], hand=["7", "3", "K"])
+    state.hands[1] = state.hands[0]  # so that seat 1 can be told what to play
+
+    def passed(seat: int, of: int) -> dict[int, list[float]]:
+        section = observe(state, seat)[enc.O_PASSED :].reshape(3, 10, 2)[(of - seat) % 4 - 1]
+        return {rank: section[rank].tolist() for rank in range(10) if section[rank].any()}
+
+    def act(text: str) -> None:
+        actions = np.zeros(SPEC.max_actions, np.int64)
+        count = rules.legal_actions(GAME, state, actions)
+        (code,) = [a for a in actions[:count] if format_action(GAME, state, int(a)) == text]
+        rules.apply(GAME, state, code)
+
+    state.to_move = 0
+    act("K placed")
+    # 5 = 2 + 3 could have been taken; the ace, 4, 6, 7, jack and king take nothing.
+    by_placing = [1.0, 0.0]
+    expected = {rank: by_placing for rank in (TWO, THREE, FIVE, QUEEN)}
+    for seat in (1, 2, 3):
+        assert passed(seat, 0) == expected
+    act("3 takes 3 (match)")
+    by_taking = [0.0, 1.0]
+    assert passed(0, 1) == {rank: by_taking for rank in (TWO, FIVE, QUEEN, KING)}
+    assert passed(2, 0) == expected
+    state.to_move = 0
+    act("3 placed")  # it held one after all
+    del expected[THREE]
+    assert passed(3, 0) == expected | {KING: by_placing}
+    state.to_move = CHANCE
+    assert passed(3, 0) == {}
 
 
 def test_a_caida_among_the_candidates() -> None:

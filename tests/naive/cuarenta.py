@@ -64,6 +64,7 @@ class NaiveCuarenta:
         self.piles: list[list[int]] = [[], []]
         self.hands: list[list[int]] = [[] for _ in range(self.players)]
         self.played: list[list[int]] = [[] for _ in range(self.players)]
+        self.passed: list[dict[int, set[str]]] = [{} for _ in range(self.players)]
         self.announced: list[str | int] = ["unknown"] * self.players
         self.ref: Card | None = None
         self.ref_seat: int | None = None
@@ -111,6 +112,7 @@ class NaiveCuarenta:
             self.hands[seat] = sorted(hand)
             self.events[seat].append(("deal", tuple(sorted(hand))))
         self.played = [[] for _ in range(self.players)]
+        self.passed = [{} for _ in range(self.players)]
         self.announced = ["unknown"] * self.players
         if self.options["caida_across_deals"] == "no":
             self.ref = None
@@ -236,12 +238,21 @@ class NaiveCuarenta:
             limpia = False
         return int(caida), int(limpia)
 
+    def note_passed(self, seat: int, action: Action) -> None:
+        """Note the ranks that would have taken something where the seat plays another one."""
+        how = "by placing" if action.base == "place" else "by taking"
+        for rank in range(1, 11):
+            if self.bases(rank):
+                self.passed[seat].setdefault(rank, set()).add(how)
+        self.passed[seat].pop(action.rank, None)
+
     def play(self, action: Action) -> None:
         """Play one of the legal actions."""
         seat = self.to_move()
         assert seat is not None
         side = seat % 2
         caida, limpia = self.points(action)
+        self.note_passed(seat, action)
         self.hands[seat].remove(action.rank)
         self.played[seat].append(action.rank)
         self.plies += 1
