@@ -16,9 +16,11 @@ from engine.rules import num_sides, side_of
 from engine.search.borrow import borrow
 from engine.search.tree import (
     AWAITS_POLICY,
+    AWAITS_PRIORS,
     AWAITS_VALUE,
     BAD_VALUES,
     CHOSEN,
+    EXPANDED,
     NO_ROW,
     ROOT,
     RUNNING,
@@ -40,6 +42,9 @@ def absorb(game: Any, forest: Any, batch: Any, alpha: Any, weights: Any) -> None
             descent = forest.descents[t, d]
             if descent.phase == AWAITS_POLICY:
                 draw_action(forest, batch, t, d, weights)
+            elif descent.phase == AWAITS_PRIORS:
+                expand(forest, batch, t, d, weights)
+                descent.phase = EXPANDED
             elif descent.phase == AWAITS_VALUE:
                 if descent.policy_row != NO_ROW:
                     expand(forest, batch, t, d, weights)

@@ -41,9 +41,11 @@ from engine.search.borrow import borrow
 from engine.search.tree import (
     AT_NODE,
     AWAITS_POLICY,
+    AWAITS_PRIORS,
     AWAITS_VALUE,
     BAD_VIEWS,
     CHOSEN,
+    EXPANDED,
     IDLE,
     NO_EDGE,
     NO_NODE,
@@ -65,8 +67,6 @@ BY_TREE, BY_POLICY = 0, 1
 """How other seats choose: by the statistics of their nodes, or drawn from the policy."""
 OF_MOVER, OF_ROOT_SEAT = 0, 1
 """Whose view is valued at a leaf."""
-LAST_SCHEDULED = 16
-"""Other seats' nodes are evaluated again at visits 2, 4, 8, ... up to this one."""
 
 
 class Plan(NamedTuple):
@@ -107,9 +107,11 @@ def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> An
     while going:
         if descent.phase == AT_NODE:
             going = visit(game, forest, plan, t, d)
+        elif descent.phase == EXPANDED:
+            going = take_best(forest, plan, t, d)
         else:
             going = descent.phase == CHOSEN and follow(game, forest, t, d)
-    if descent.phase == AWAITS_POLICY or descent.phase == AWAITS_VALUE:
+    if descent.phase >= AWAITS_VALUE:
         write_rows(game, forest, batch, plan, t, d)
         return True
     return False
@@ -152,11 +154,23 @@ def visit(game: Any, forest: Any, plan: Any, t: Any, d: Any) -> Any:
     if not merge_legal(forest, t, d, descent.node, num_legal):
         forest.counters[POOL_FULL] += 1
         return await_value(descent, False)
-    complete = count_visit(forest, t, d, num_legal)
-    if num_legal > 1 and (not complete or (not own and is_scheduled(node.visits))):
+    if not count_visit(forest, t, d, num_legal) and num_legal > 1:
         node.pending += 1
-        return await_value(descent, True)
-    chosen = choose_edge(forest, plan, t, d) if num_legal > 1 else 0
+        if node.num_evaluations == 0:
+            return await_value(descent, True)
+        # A world that brings actions without priors tells of them and is followed further:
+        # to end it here would leave a tree of few simulations shallow at others' nodes.
+        descent.phase = AWAITS_PRIORS
+        descent.expands = 1
+        return False
+    return take_best(forest, plan, t, d)
+
+
+@inlined
+def take_best(forest: Any, plan: Any, t: Any, d: Any) -> Any:
+    """Choose the best of the descent's actions, all of which have priors (or there is but one)."""
+    descent = forest.descents[t, d]
+    chosen = choose_edge(forest, plan, t, d) if descent.num_legal > 1 else 0
     descent.action = forest.legal[t, d, chosen]
     descent.edge = forest.slots[t, d, chosen]
     descent.phase = CHOSEN
@@ -270,12 +284,6 @@ def seat_mode(game: Any, plan: Any, root_seat: Any, mover: Any) -> Any:
     if side_of(game, mover) == side_of(game, root_seat):
         return plan.partner_mode
     return plan.opponent_mode
-
-
-@inlined
-def is_scheduled(visits: Any) -> Any:
-    """Return whether another seat's node is evaluated again at this visit."""
-    return 1 < visits <= LAST_SCHEDULED and visits & (visits - 1) == 0
 
 
 # --- rows for the evaluator -----------------------------------------------------------------------

@@ -42,10 +42,14 @@ AT_NODE = 1
 """The world stands at a decision of the descent's node."""
 CHOSEN = 2
 """An action is chosen there and has to be played."""
-AWAITS_VALUE = 3
+EXPANDED = 3
+"""The actions there have their priors now, and one has to be chosen."""
+AWAITS_VALUE = 4
 """The simulation ends with the evaluation of its row."""
-AWAITS_POLICY = 4
+AWAITS_POLICY = 5
 """The evaluation of its row draws another seat's action; then the descent goes on."""
+AWAITS_PRIORS = 6
+"""The evaluation of its row gives priors to actions that had none; then the descent goes on."""
 
 # --- counters -------------------------------------------------------------------------------------
 NUM_ROWS, NUM_CANDIDATES, SIMULATIONS, POOL_FULL, BAD_VALUES, BAD_VIEWS = range(6)

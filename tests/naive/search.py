@@ -114,11 +114,14 @@ class NaiveSearch:
         for action in legal:
             node.edges.setdefault(action, Edge()).available += 1
         missing = any(not node.edges[action].priors for action in legal)
-        if count > 1 and (missing or (not own and node.visits in (2, 4, 8, 16))):
+        if count > 1 and missing:
+            first = not node.valued
+            node.valued = True
             logits, answer = self.ask(world, mover, legal)
             for action, share in zip(legal, softmax(logits), strict=True):
                 node.edges[action].priors.append(share)
-            return self.value(world, mover, answer), 0, None
+            if first:
+                return self.value(world, mover, answer), 0, None
         action = legal[0] if count == 1 else self.choose(node, legal)
         return None, action, node.edges[action]
 
