@@ -125,12 +125,12 @@ def test_what_a_seat_passed_over_is_seen_by_the_others() -> None:
     act("K placed")
     # 5 = 2 + 3 could have been taken; the ace, 4, 6, 7, jack and king take nothing.
     by_placing = [1.0, 0.0]
-    expected = {rank: by_placing for rank in (TWO, THREE, FIVE, QUEEN)}
+    expected = dict.fromkeys((TWO, THREE, FIVE, QUEEN), by_placing)
     for seat in (1, 2, 3):
         assert passed(seat, 0) == expected
     act("3 takes 3 (match)")
     by_taking = [0.0, 1.0]
-    assert passed(0, 1) == {rank: by_taking for rank in (TWO, FIVE, QUEEN, KING)}
+    assert passed(0, 1) == dict.fromkeys((TWO, FIVE, QUEEN, KING), by_taking)
     assert passed(2, 0) == expected
     state.to_move = 0
     act("3 placed")  # it held one after all
