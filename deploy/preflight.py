@@ -29,6 +29,8 @@ from deploy.rundir import RunDirectory
 
 EXIT_REFUSED = 2
 CONNECT_LIMIT_S = 4.0
+MAX_OVERSUBSCRIPTION = 4
+"""Configured CPUs for each that the machine has; a run for a larger machine would only crawl."""
 LEAST_POSITION_BYTES = 32
 """No game's positions take less in the learner's window."""
 
@@ -95,6 +97,19 @@ def check_memory(config: RunConfig) -> None:
         raise UserError(
             f"learner.window_positions = {positions}: allowed is less than {allowed} in the "
             f"{memory / 2**30:.0f} GB of this machine"
+        )
+
+
+def check_cpus(config: RunConfig) -> None:
+    """Raise UserError for a local run that is made for a far larger machine."""
+    runtime, found = config.runtime, os.cpu_count() or 1
+    if runtime.kind == "inprocess" or runtime.ray_address:
+        return
+    if runtime.num_cpus > MAX_OVERSUBSCRIPTION * found:
+        raise UserError(
+            f"runtime.num_cpus = {runtime.num_cpus}: this machine has {found}, allowed here is at "
+            f"most {MAX_OVERSUBSCRIPTION * found}; give self_play.num_workers what it has as well, "
+            "or take the preset cuarenta-laptop"
         )
 
 
@@ -252,6 +267,7 @@ def check(config: RunConfig, folder: Path) -> None:
     check_writable(folder)
     check_port(config.runtime.metrics_port)
     check_memory(config)
+    check_cpus(config)
     check_game(config, folder)
     check_saved(config, directory)
     check_device(config)

@@ -1,20 +1,26 @@
 """Presets and options.
 
 * every preset loads, names existing keys, and is what it says (two workers on the laptop, …)
+* the presets for larger machines: CPU shares and memory add up, the memory that their comments
+  state is what the window takes, and a machine that is too small is told so in one line
 * precedence: file < environment < --set < flags; a saved value counts where nothing is written
 * every error names key and value, where it was written, and what is allowed
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from deploy import presets
+from deploy import preflight, presets
+from deploy.commands import UserError
 from deploy.config import RunConfig
 from deploy.presets import ConfigError, load
+from engine.game import get_spec
+from replay.split import SplitWindow, held_out_capacity
 
 
 def _load(
@@ -41,7 +47,13 @@ def _file(folder: Path, text: str) -> str:
 
 
 def test_presets_that_come_with_the_program() -> None:
-    assert presets.preset_names() == ["cuarenta-laptop", "kuhn-smoke", "smoke"]
+    assert presets.preset_names() == [
+        "cuarenta-cluster",
+        "cuarenta-laptop",
+        "cuarenta-workstation",
+        "kuhn-smoke",
+        "smoke",
+    ]
 
 
 @pytest.mark.parametrize("name", presets.preset_names())
@@ -60,6 +72,95 @@ def test_the_laptop_preset_shares_two_cores() -> None:
     assert config.runtime.num_cpus == 2
     assert workers + gate < 2.0, "nothing would be left for the learner"
     assert config.runtime.max_memory_gb == 3.0
+
+
+def window_gb(config: RunConfig) -> float:
+    """Return what both windows of the learner take, from windows of a thousandth of the size."""
+    learner, spec = config.learner, get_spec(config.game.name)
+    held_out = held_out_capacity(learner.window_positions, learner.held_out_share)
+    split = SplitWindow(
+        spec,
+        spec.make(config.game.rules),
+        learner.window_positions // 1000,
+        held_out_share=learner.held_out_share,
+        held_out_positions=held_out // 1000,
+        values_per_position=learner.values_per_position,
+    )
+    return 1000 * (split.training.nbytes + split.held_out.nbytes) / 1e9
+
+
+LARGE = pytest.mark.parametrize("name", ["cuarenta-workstation", "cuarenta-cluster"])
+
+
+@LARGE
+def test_the_memory_that_a_preset_states_is_what_its_window_takes(name: str) -> None:
+    config = _load(name)
+    text = (presets.PRESET_FOLDER / f"{name}.toml").read_text()
+    stated = re.findall(r"the window takes ([\d.]+) GB", text)
+    assert len(stated) == 1
+    assert float(stated[0]) == pytest.approx(window_gb(config), rel=0.03)
+    assert window_gb(config) < config.runtime.max_memory_gb / 2
+
+
+@LARGE
+def test_presets_for_larger_machines_train_on_a_gpu_what_their_stream_can_hold(name: str) -> None:
+    config, learner = _load(name), _load(name).learner
+    assert learner.device == "cuda"
+    assert learner.min_window_positions >= 20 * learner.batch_size
+    held_out = held_out_capacity(learner.window_positions, learner.held_out_share)
+    stream_gb = 112 * (learner.window_positions + held_out) / 1e9
+    if not config.replay.redis_url:
+        assert stream_gb < 0.6 * config.replay.maxmemory_mb * 2**20 / 1e9 / 2
+
+
+def test_the_workstation_preset_shares_32_cores() -> None:
+    config = _load("cuarenta-workstation")
+    workers = config.self_play.num_workers * config.self_play.share
+    gate = config.gate.share * config.runtime.num_cpus
+    learner = config.runtime.learner_share
+    assert config.runtime.num_cpus == 32
+    assert 29.5 < workers + gate + learner <= 30, "two cores are left for server, Ray and owner"
+    assert gate < 1.0
+
+
+def test_the_cluster_preset_starts_nothing_of_its_own() -> None:
+    config = _load("cuarenta-cluster")
+    assert config.runtime.ray_address
+    assert config.replay.redis_url
+    assert not config.runtime.allow_open_ray
+    assert not config.replay.accept_volatile
+    assert config.self_play.num_workers >= 200
+
+
+@pytest.mark.parametrize(
+    ("num_cpus", "overrides", "words"),
+    [
+        (2, (), ["runtime.num_cpus = 32", "this machine has 2", "cuarenta-laptop"]),
+        (7, (), ["runtime.num_cpus = 32", "this machine has 7"]),
+        (32, (), ["learner.device = cuda", "no GPU", "auto, cpu"]),
+        (8, ("learner.device=cpu",), []),
+        (2, ("learner.device=cpu", "runtime.num_cpus=2"), []),
+        (2, ("learner.device=cpu", "runtime.kind=inprocess"), []),
+    ],
+)
+def test_a_machine_too_small_for_the_workstation_preset_is_told_what_it_lacks(
+    num_cpus: int,
+    overrides: tuple[str, ...],
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: num_cpus)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    config, folder = _load("cuarenta-workstation", *overrides), tmp_path / "run"
+    if not words:
+        preflight.check(config, folder)
+        return
+    with pytest.raises(UserError) as caught:
+        preflight.check(config, folder)
+    for word in words:
+        assert word in str(caught.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_precedence_file_environment_set_flags() -> None:
