@@ -1,13 +1,16 @@
 """ONNX models as the engine's Evaluator: several models in one batch, one session each.
 
-Room: league. May import: engine, league.models; onnxruntime and onnx on first use.
+Room: league. May import: engine, league (models, quantize); onnxruntime and onnx on first use.
 
 Each row names the slot of the model that answers it. Rows of one model that lie side by side are
 passed as slices of the batch, without a copy; only scattered rows are gathered first.
 
-Rows stay independent, bit by bit, on one CPU thread: every product of the graph sums over features
-in an order that does not depend on the number of rows. A product of a single row is the one
-exception that matrix libraries make (a vector kernel), so batches are never smaller than MIN_ROWS.
+On a CPU a model that carries a calibration runs in eight bits (``league.quantize``).
+
+Rows stay independent, bit by bit, on one CPU thread: sums of small integers are exact, and every
+float32 product of the graph sums over features in an order that does not depend on the number of
+rows. A product of a single row is the one exception that matrix libraries make (a vector kernel),
+so batches are never smaller than MIN_ROWS.
 
 A model says by its metadata what values its leaves. Where that is ``playout``, the network gives
 the policy alone and one playout from each row's sampled world gives the value, in every search
@@ -17,7 +20,7 @@ that runs on this evaluator: self-play, gate, match.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -34,6 +37,7 @@ from league.models import (
     check_compatible,
     content_hash,
 )
+from league.quantize import quantized
 
 INPUTS = ("observations", "candidates", "candidate_row")
 OUTPUTS = ("logits", "values")
@@ -44,6 +48,7 @@ CUDA_PROVIDER = "CUDAExecutionProvider"
 CPU_PROVIDER = "CPUExecutionProvider"
 
 Device = Literal["cpu", "cuda", "auto"]
+Precision = Literal["auto", "float32"]
 
 
 class _Slot(NamedTuple):
@@ -52,6 +57,7 @@ class _Slot(NamedTuple):
     metadata: ModelMetadata
     playouts: RolloutEvaluator | None
     """What values its rows in place of the network."""
+    in_eight_bits: bool
 
 
 class OnnxEvaluator:
@@ -68,20 +74,28 @@ class OnnxEvaluator:
         num_slots: int = 1,
         *,
         device: Device = "cpu",
+        precision: Precision = "auto",
     ) -> None:
         """Expect models of ``game`` (rule options included) and ``encoder``.
 
         ``device``: ``cuda`` needs an ONNX Runtime with CUDA (ValueError without), ``auto`` takes
         it where there is one. Rows are bitwise independent on ``cpu`` only.
+
+        ``precision``: ``auto`` runs calibrated models in eight bits on a CPU; ``float32`` does not.
         """
         if num_slots < 1:
             raise ValueError(f"num_slots = {num_slots}: at least 1")
+        if precision not in get_args(Precision):
+            raise ValueError(
+                f"precision {precision!r}: allowed are {', '.join(get_args(Precision))}"
+            )
         self._spec, self._game = spec, game
         self._rules = spec.describe(game)
         self._encoder = encoder
         self._num_values = num_value_heads(int(rules.num_sides(game)))
         self._slots: list[_Slot | None] = [None] * num_slots
         self._providers = _providers(device)
+        self._rounds = precision == "auto" and self._providers == [CPU_PROVIDER]
 
     @property
     def num_slots(self) -> int:
@@ -102,9 +116,11 @@ class OnnxEvaluator:
                 return held.metadata
         metadata = read_metadata(model)
         self._check_metadata(metadata)
-        session = open_session(model, self._providers)
+        rounded = quantized(model) if self._rounds else None
+        session = open_session(rounded or model, self._providers)
         _check_interface(session, metadata)
-        self._slots[slot] = _Slot(digest, session, metadata, self._playouts_of(metadata))
+        playouts = self._playouts_of(metadata)
+        self._slots[slot] = _Slot(digest, session, metadata, playouts, rounded is not None)
         return metadata
 
     def _playouts_of(self, metadata: ModelMetadata) -> RolloutEvaluator | None:
@@ -126,6 +142,12 @@ class OnnxEvaluator:
         self._check_slot(slot)
         held = self._slots[slot]
         return None if held is None else held.metadata
+
+    def in_eight_bits(self, slot: int) -> bool:
+        """Return whether the model of ``slot`` runs in eight bits; False for an empty slot."""
+        self._check_slot(slot)
+        held = self._slots[slot]
+        return held is not None and held.in_eight_bits
 
     def evaluate(self, batch: EvalBatch, num_rows: int, num_candidates: int) -> None:
         """Fill ``logits[:num_candidates]`` and ``values[:num_rows]`` of ``batch`` in place.

@@ -69,6 +69,9 @@ class LearnerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Times an eligible example is sampled on average."""
     insert_slack_positions: Annotated[int, Meta(ge=1000)] = 20_000
     """Positions by which inserting may run ahead of training."""
+    calibration_positions: Annotated[int, Meta(ge=0)] = 2048
+    """Positions on which a version's ranges are measured, so that CPUs play it in eight bits; 0:
+    they play it in float32."""
     updates_per_version: Annotated[int, Meta(ge=1)] = 100
     """Optimizer steps between two versions."""
     held_out_every: Annotated[int, Meta(ge=1)] = 100

@@ -23,6 +23,7 @@ from engine.rules import num_sides
 from league.models import ModelMetadata
 from learner import checkpoint
 from learner.batches import draw, make_batch
+from learner.calibrate import calibrated, calibration_positions
 from learner.checkpoint import Identity, Progress, Snapshot, SnapshotFacts
 from learner.config import LearnerConfig, NetworkConfig
 from learner.device import Device
@@ -268,9 +269,15 @@ class Learner:
             value_trusted=progress.value_trusted,
             leaf_value="playout" if progress.leaves_by_playout else "network",
         )
-        model = export_checked(self._exporter, self._updater.network, metadata)
+        model = self._calibrated(export_checked(self._exporter, self._updater.network, metadata))
         progress.version, progress.version_step = version, progress.step
         return model
+
+    def _calibrated(self, model: bytes) -> bytes:
+        """Return ``model`` with its calibration; as it is where there are no positions yet."""
+        window, count = self._ingest.split.training, self._config.calibration_positions
+        positions = calibration_positions(window, self._features, count)
+        return model if positions is None else calibrated(model, positions)
 
     def _snapshot(self) -> bytes:
         facts = SnapshotFacts(

@@ -303,13 +303,22 @@ def _decide(setup: Setup, descents: int, simulations: int) -> list[Sample]:
 
 
 def measure_onnx(setup: Setup) -> list[Figure]:
-    """Return the time of a leaf in ONNX Runtime at several batch sizes."""
-    evaluator, encoder = setup.evaluator(), setup.parts.encoder
-    shape = f"{encoder.observation_size} features, {setup.network}"
+    """Return the time of a leaf in ONNX Runtime at several batch sizes, as played and in float32.
+
+    A model that is played in float32 anyway has one row a size.
+    """
+    as_played, plain = setup.evaluator(), setup.evaluator("float32")
+    if not as_played.in_eight_bits(0):
+        return _leaves(setup, plain, "float32")
+    return [*_leaves(setup, as_played, "eight bits"), *_leaves(setup, plain, "float32")]
+
+
+def _leaves(setup: Setup, evaluator: OnnxEvaluator, numbers: str) -> list[Figure]:
+    shape = f"{setup.parts.encoder.observation_size} features, {setup.network}"
     return [
         figure(
             "onnx",
-            f"a leaf in batches of {rows}",
+            f"a leaf in batches of {rows}, {numbers}",
             "µs/leaf",
             cost(_evaluate(setup, evaluator, rows), MICROSECONDS),
             f"{shape}, {CANDIDATES} candidates a leaf, one thread, through league.evaluator"

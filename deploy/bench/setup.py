@@ -33,7 +33,7 @@ from engine.rules import (
     view,
 )
 from engine.search.tree import plain_records
-from league.evaluator import OnnxEvaluator, read_metadata
+from league.evaluator import OnnxEvaluator, Precision, read_metadata
 from league.models import check_compatible
 from learner.messages import LearnRequest
 from replay.memory import MemoryReader, MemoryStore
@@ -141,7 +141,19 @@ class Setup:
             epoch=1,
             snapshot=None,
         )
-        return learner.step(LearnRequest(epoch=1, next_version=0)).model
+        return self._calibrated(learner.step(LearnRequest(epoch=1, next_version=0)).model)
+
+    def _calibrated(self, model: bytes) -> bytes:
+        """Return ``model`` with a calibration on random games, so that it runs as later ones do."""
+        from learner.calibrate import calibrated
+        from learner.features import FeatureMaker
+
+        parts = self.parts
+        met = positions(parts.spec, parts.game, self.pick(1024, 64), stride=3)
+        legal = np.zeros(parts.spec.max_actions, np.int64)
+        counts = [int(legal_actions(parts.game, position, legal)) for position in met.views]
+        maker = FeatureMaker(parts.spec, parts.game, parts.encoder)
+        return calibrated(model, maker.make(met.views, met.seats, np.array(counts)))
 
     @functools.cached_property
     def played(self) -> PlayedGames:
@@ -151,10 +163,10 @@ class Setup:
         self.say("playing games for the groups that need them")
         return PlayedGames(self)
 
-    def evaluator(self) -> OnnxEvaluator:
+    def evaluator(self, precision: Precision = "auto") -> OnnxEvaluator:
         """Return a new evaluator with that model."""
         parts = self.parts
-        evaluator = OnnxEvaluator(parts.spec, parts.game, parts.encoder)
+        evaluator = OnnxEvaluator(parts.spec, parts.game, parts.encoder, precision=precision)
         evaluator.set_model(0, self.model)
         return evaluator
 

@@ -30,7 +30,11 @@ EXPECTED = {
     "playouts": ("search with playouts, cuarenta, random playouts",),
     "network": ("search with network", "the engine's own share", "part: select"),
     "decision": ("one decision, 8 simulations, one descent",),
-    "onnx": ("a leaf in batches of 1", "a leaf in batches of 64", "a leaf in batches of 192"),
+    "onnx": (
+        "a leaf in batches of 1, eight bits",
+        "a leaf in batches of 192, eight bits",
+        "a leaf in batches of 192, float32",
+    ),
     "selfplay": ("one worker alone", "share of network", "trajectory, fully searched positions"),
     "learner": ("updates", "examples learned", "part: features", "a checked version"),
     "stream": ("appends of one worker's outbox, accepted", "reads of one client"),

@@ -1,11 +1,13 @@
 """Behaviours of league.evaluator:
 
-* rows are answered bit for bit alike alone, in random sub-batches, among rows of other models
+* rows are answered bit for bit alike alone, in random sub-batches, among rows of other models,
+  in float32 and in eight bits
 * contiguous and scattered rows of several models; rows and candidates beyond the counts untouched
 * rows without candidates get a value
 * foreign, truncated and mismatched models are refused by name, and the slot keeps its model
 * a model that says so has its rows valued by playouts, and nothing else changes
 * slots: bounds, clearing, sharing of a session
+* calibrated models run in eight bits and answer nearly as in float32, which can be asked for
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ from engine.evaluation import EvalBatch, new_batch
 from engine.search.rollout import RolloutEvaluator
 from league.evaluator import MIN_ROWS, OnnxEvaluator, read_metadata
 from league.models import ModelError
-from tests.league.tiny_models import ENCODER, GAME, SPEC, make_metadata, make_model
+from league.quantize import write_calibration
+from tests.league.tiny_models import (
+    ENCODER,
+    GAME,
+    SPEC,
+    make_calibrated,
+    make_calibration,
+    make_metadata,
+    make_model,
+)
 
 NUM_ROWS = 97
 
@@ -63,9 +74,13 @@ def evaluator_with(*models: bytes) -> OnnxEvaluator:
     return evaluator
 
 
+@pytest.mark.parametrize("make", [make_model, make_calibrated], ids=["float32", "eight bits"])
 @pytest.mark.parametrize("num_models", [1, 3])
-def test_rows_are_bitwise_independent_of_their_batch(num_models: int) -> None:
-    evaluator = evaluator_with(*(make_model(seed=seed) for seed in range(num_models)))
+def test_rows_are_bitwise_independent_of_their_batch(
+    num_models: int, make: Callable[..., bytes]
+) -> None:
+    evaluator = evaluator_with(*(make(seed=seed) for seed in range(num_models)))
+    assert evaluator.in_eight_bits(0) == (make is make_calibrated)
     batch, num_candidates = random_batch(1, num_models=num_models)
     evaluator.evaluate(batch, NUM_ROWS, num_candidates)
     assert len(np.unique(batch.values)) > NUM_ROWS // 2
@@ -101,8 +116,9 @@ def test_rows_of_a_model_that_asks_for_it_are_valued_by_playouts(scattered: bool
     np.testing.assert_array_equal(batch.values[second], by_playout[second])
 
 
-def test_single_rows_of_a_wide_network_equal_their_batch() -> None:
-    evaluator = evaluator_with(make_model(seed=1, width=192, candidate_width=96))
+@pytest.mark.parametrize("make", [make_model, make_calibrated], ids=["float32", "eight bits"])
+def test_single_rows_of_a_wide_network_equal_their_batch(make: Callable[..., bytes]) -> None:
+    evaluator = evaluator_with(make(seed=1, width=192, candidate_width=96))
     batch, num_candidates = random_batch(3)
     evaluator.evaluate(batch, NUM_ROWS, num_candidates)
     for row in range(NUM_ROWS):
@@ -267,6 +283,37 @@ def test_a_graph_that_is_not_what_its_metadata_says_is_refused() -> None:
     narrow = make_model(seed=1, observation_size=ENCODER.observation_size - 1)
     with pytest.raises(ModelError, match="its metadata says"):
         evaluator_with(narrow)
+
+
+def test_calibrated_models_run_in_eight_bits_unless_float32_is_asked_for() -> None:
+    model = make_calibrated(1, width=192, candidate_width=96)
+    batch, num_candidates = random_batch(9)
+    answers = []
+    for precision in ("float32", "auto"):
+        evaluator = OnnxEvaluator(SPEC, GAME, ENCODER, precision=precision)  # type: ignore[arg-type]
+        assert not evaluator.in_eight_bits(0)
+        evaluator.set_model(0, model)
+        assert evaluator.in_eight_bits(0) == (precision == "auto")
+        evaluator.evaluate(batch, NUM_ROWS, num_candidates)
+        answers.append(np.concatenate([batch.logits[:num_candidates], batch.values.ravel()]))
+    gaps = np.abs(answers[0] - answers[1])
+    assert 0.0 < gaps.mean() < 0.03 * answers[0].std()
+    evaluator_with(make_model(1, width=192, candidate_width=96)).evaluate(
+        batch, NUM_ROWS, num_candidates
+    )
+    np.testing.assert_array_equal(answers[0][:num_candidates], batch.logits[:num_candidates])
+    with pytest.raises(ValueError, match="precision 'int4': allowed are auto, float32"):
+        OnnxEvaluator(SPEC, GAME, ENCODER, precision="int4")  # type: ignore[arg-type]
+
+
+def test_a_model_with_anothers_calibration_is_refused_and_the_slot_keeps_its_model() -> None:
+    evaluator = evaluator_with(make_model(seed=1))
+    ranges = {"observations": (0.0, 1.0)}
+    other = write_calibration(make_model(seed=2), make_calibration(ranges=ranges))
+    with pytest.raises(ModelError, match="no range of 'x0_active'"):
+        evaluator.set_model(0, other)
+    assert evaluator.metadata(0) == make_metadata()
+    assert not evaluator.in_eight_bits(0)
 
 
 def test_devices_are_refused_by_name() -> None:

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.game import get_spec
 from league.models import METADATA_KEY, ModelMetadata
+from league.quantize import Calibration, write_calibration
 
 SPEC = get_spec("kuhn")
 GAME = SPEC.make()
@@ -100,3 +101,25 @@ def make_model(
     entry.key = METADATA_KEY
     entry.value = msgspec.json.encode(metadata or make_metadata()).decode()
     return bytes(model.SerializeToString(deterministic=True))
+
+
+RANGES = {
+    "observations": (-5.0, 5.0),
+    "candidates": (-5.0, 5.0),
+    "x0_active": (0.0, 8.0),
+    "trunk": (0.0, 8.0),
+}
+"""Of the wide products' inputs for normal features; few numbers lie outside."""
+
+
+def make_calibration(**changes: Any) -> Calibration:
+    """Return the calibration of a tiny model, with ``changes``."""
+    calibration = Calibration(
+        ranges=RANGES, num_rows=100, policy_difference=0.001, value_difference=0.001
+    )
+    return msgspec.structs.replace(calibration, **changes)
+
+
+def make_calibrated(seed: int, **more: Any) -> bytes:
+    """Return ``make_model(seed, ...)`` with a calibration, which is played in eight bits."""
+    return write_calibration(make_model(seed, **more), make_calibration())
