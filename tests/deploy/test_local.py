@@ -230,8 +230,8 @@ def test_a_run_with_another_encoder_learns_gates_and_refuses_models_of_the_first
     spec = get_spec("cuarenta")
     game = spec.make("report_a_4p", {"target": "10"})
     OnnxEvaluator(spec, game, spec.encoder("bits")).set_model(0, model)
-    with pytest.raises(ModelError, match="encoder bits v1, this program has ranks v1"):
+    with pytest.raises(ModelError, match=r"encoder bits v\d+, this program has ranks"):
         OnnxEvaluator(spec, game, spec.encoder("ranks")).set_model(0, model)
     other = untrained_model("cuarenta", version=0)
-    with pytest.raises(ModelError, match="encoder ranks v1, this program has bits v1"):
+    with pytest.raises(ModelError, match=r"encoder ranks v\d+, this program has bits"):
         OnnxEvaluator(spec, spec.make(), spec.encoder("bits")).set_model(0, other)
