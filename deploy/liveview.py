@@ -28,8 +28,10 @@ MIN_WIDTH = 60
 WIDE = 100
 """Width from which there is room for figures of lesser interest."""
 BAR_WIDTH = 30
-FIXED_LINES = 15
+FIXED_LINES = 16
 """Lines that are drawn whatever the run does; workers and gate outcomes share the rest."""
+MAX_STRENGTHS = 3
+"""Evaluations in the picture; the others are in ``cardleague compare`` and the metrics."""
 OUTCOME_STYLE = {"promoted": "green", "rejected": "red", "undecided": "yellow"}
 STATE_STYLE = {"running": "green", "paused": "yellow", "stopping": "yellow", "stopped": "bold"}
 UNKNOWN = "–"
@@ -173,6 +175,7 @@ def draw(status: RunStatus, gate: Bounds, width: int, height: int) -> Renderable
         _window(status),
         _learning(status),
         _models(status, width >= WIDE),
+        *_strength(status),
         *_gate(status.gate, gate),
         *_outcomes(status, num_outcomes),
         Rule(style="dim"),
@@ -302,6 +305,20 @@ def _models(status: RunStatus, wide: bool) -> Text:
         f"{status.num_undecided} undecided",
         (f"   pool {len(status.pool)}" if wide else "", "dim"),
     )
+
+
+def _strength(status: RunStatus) -> list[Text]:
+    """Return a line with the last evaluations of the champion, or of what was measured at all."""
+    shown = [r for r in status.evaluations if r.is_champion] or status.evaluations
+    if not shown:
+        return []
+    parts: list[str | tuple[str, str]] = [_label("strength")]
+    for record in shown[:MAX_STRENGTHS]:
+        how = f"{record.simulations}" if record.simulations else "policy"
+        half = 50 * (record.win_rate_high - record.win_rate_low)
+        parts.append(f"{version(record.version)} {how} {100 * record.win_rate:.0f} ± {half:.0f} % ")
+        parts.append((f"{record.opponent}   ", "dim"))
+    return [_line(*parts)]
 
 
 def llr_bar(llr: float, gate: Bounds, width: int = BAR_WIDTH) -> Text:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from deploy.status import RunStatus, WorkerStatus
-from league.messages import GateOutcome, GateStatus
+from league.messages import EvaluationRecord, GateOutcome, GateStatus, RatedVersion
 from learner.messages import IngestedTotals, LearnMetrics
 
 
@@ -19,6 +23,33 @@ def outcome(candidate: int, word: str) -> GateOutcome:
         llr=3.25,
         score=0.5789,
     )
+
+
+def evaluation(version: int = 9, **changes: Any) -> EvaluationRecord:
+    """Return an evaluation of the champion's policy, with ``changes``."""
+    record = EvaluationRecord(
+        kind="scheduled",
+        version=version,
+        is_champion=True,
+        opponent="rules",
+        simulations=0,
+        games=100,
+        wins=68,
+        draws=1,
+        losses=31,
+        win_rate=0.685,
+        win_rate_low=0.61,
+        win_rate_high=0.75,
+        own={"score": 35.5, "caidas": 4.5, "return": 3.25, "plies": 91.0},
+        other={"score": 28.5, "caidas": 3.5, "return": -3.25, "plies": 91.0},
+        generated_games=2100,
+        examples=75_000,
+        step=450,
+        elapsed_s=171.0,
+        seed=17,
+        time="2026-01-02T03:04:05+00:00",
+    )
+    return msgspec.structs.replace(record, **changes)
 
 
 def running_status() -> RunStatus:
@@ -88,6 +119,10 @@ def running_status() -> RunStatus:
         num_promoted=2,
         num_rejected=1,
         gate_games=640,
+        rating_games=96,
+        evaluation_games=200,
+        evaluations=[evaluation(), evaluation(13, is_champion=False, win_rate=0.72)],
+        ratings=[RatedVersion(version=9, rating=131.0, low=80.0, high=182.0, num_pairs=48)],
         workers=workers,
         worker_restarts=1,
         resident_bytes=2_100_000_000,

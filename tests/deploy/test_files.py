@@ -55,6 +55,31 @@ def test_first_write_cut_at_every_instant_leaves_nothing_or_new() -> None:
     assert seen == {None, NEW}
 
 
+def test_append_cut_at_every_instant_leaves_what_was_there_in_front() -> None:
+    for crash_at in range(4):
+        files = MemoryFiles({TARGET: OLD})
+        files.crash_at = crash_at
+        try:
+            files.append(TARGET, NEW)
+        except PowerCut:
+            for disk in files.survivors():
+                assert disk[TARGET] in (OLD, OLD + NEW)
+            continue
+        assert all(disk[TARGET] == OLD + NEW for disk in files.survivors())
+        break
+    else:
+        raise AssertionError("the write never finished")
+    files = MemoryFiles()
+    files.append(TARGET, NEW)
+    assert all(disk[TARGET] == NEW for disk in files.survivors())
+
+
+def test_append_on_a_disk_adds_to_the_end(tmp_path: Path) -> None:
+    for part in (OLD, NEW):
+        Files().append(tmp_path / "file", part)
+    assert (tmp_path / "file").read_bytes() == OLD + NEW
+
+
 class _NoContentSync(MemoryFiles):
     def _sync(self, path: Path) -> None:
         if path in self._names:

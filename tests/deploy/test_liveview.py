@@ -66,6 +66,7 @@ def test_80_by_24_shows_what_matters_uncut() -> None:
         "newest v13",
         "champion v9",
         "2 promoted, 1 rejected, 0 undecided",
+        "v9 policy 68 ± 7 % rules",
         "v12 against v9: 180 pairs, 58 won, 38 lost, 84 split",
         "+1.43",
         "v9 promoted against v3",

@@ -20,11 +20,13 @@ import pytest
 from actors.config import SelfPlayConfig
 from deploy import presets
 from deploy.config import RunConfig
+from deploy.evaluations import read_records
 from deploy.local import LocalRuntime
 from deploy.manifest import Manifest, ResumeError, new_manifest
 from deploy.rundir import RunDirectory
 from engine.game import get_spec
 from league.evaluator import OnnxEvaluator, read_metadata
+from league.messages import EvaluationRecord
 from league.models import ModelError
 from replay.segments import SegmentStore
 from tests.actors.models import untrained_model
@@ -151,13 +153,22 @@ def check_resumed_equals_uninterrupted(tmp_path: Path, config: RunConfig, turns:
     expected_games, expected = everything(whole)
     found_games, found = everything(parts)
     assert found_games == expected_games
+    assert records(parts) == records(whole)
     assert found == expected
     assert found.step > 0
     assert found.newest > 0
 
 
+def records(directory: RunDirectory) -> list[EvaluationRecord]:
+    return [msgspec.structs.replace(record, time="") for record in read_records(directory)]
+
+
 def test_resumed_kuhn_equals_uninterrupted(tmp_path: Path) -> None:
-    check_resumed_equals_uninterrupted(tmp_path, kuhn_config(), 12)
+    often = kuhn_config("evaluation.every_versions=1", "gate.max_pairs=16")
+    check_resumed_equals_uninterrupted(tmp_path, often, 16)
+    found = records(RunDirectory(tmp_path / "parts"))
+    keys = [(record.version, record.simulations) for record in found]
+    assert len(keys) == len(set(keys)) >= 2
 
 
 @pytest.mark.slow

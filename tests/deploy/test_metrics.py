@@ -87,7 +87,28 @@ def test_processes_are_labelled_by_role_node_and_slot(metrics: Metrics) -> None:
     assert value(samples, "worker_simulations_per_second", **labels) == 61234.0
     assert value(samples, "worker_up", role="gate", node="here", slot="0") == 0
     names = {name for _, labels in samples for name, _ in labels}
-    assert names == {"role", "node", "slot", "head", "data", "target", "outcome", "term", "state"}
+    learning = {"head", "data", "target", "outcome", "term", "state"}
+    strength = {"opponent", "simulations", "model", "side", "figure", "bound"}
+    assert names == {"role", "node", "slot"} | learning | strength
+
+
+def test_strength_is_labelled_by_opponent_and_simulations_and_never_by_version(
+    metrics: Metrics,
+) -> None:
+    metrics.update(running_status())
+    samples = scrape(metrics)
+    champion = {"opponent": "rules", "simulations": "0", "model": "champion"}
+    newest = champion | {"model": "newest"}
+    assert value(samples, "evaluation_win_rate", **champion) == 0.685
+    assert value(samples, "evaluation_win_rate", **newest) == 0.72
+    assert value(samples, "evaluation_win_rate_low", **champion) == 0.61
+    assert value(samples, "evaluation_version", **newest) == 13
+    for side, score in (("for", 35.5), ("against", 28.5)):
+        labels = champion | {"side": side, "figure": "score"}
+        assert value(samples, "evaluation_mean", **labels) == score
+    assert value(samples, "rating_elo", model="champion", bound="low") == 80.0
+    assert value(samples, "rating_games_total") == 96
+    assert value(samples, "evaluation_games_total") == 200
 
 
 def test_unknown_figures_are_absent_not_zero(metrics: Metrics) -> None:

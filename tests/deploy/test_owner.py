@@ -15,23 +15,33 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from actors.config import SelfPlayConfig
 from actors.messages import MatchupResult, StepReply, StepRequest
 from deploy.config import RunConfig, RuntimeConfig
+from deploy.evaluations import read_records
 from deploy.manifest import new_manifest
 from deploy.owner import Owner
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from league.config import LeagueConfig
-from league.messages import GateOutcome, GateReply, GateRequest, GateStatus
+from league.messages import (
+    EvaluationResult,
+    GateOutcome,
+    GateReply,
+    GateRequest,
+    GateStatus,
+    RatedVersion,
+)
 from league.models import MemoryModelStore
 from league.stores import ModelsUnreachable
 from learner.messages import IngestedTotals, LearnMetrics, LearnReply, LearnRequest
 from replay.config import ReplayConfig
+from tests.deploy.statuses import evaluation
 
 
 class Clock:
@@ -310,6 +320,77 @@ def test_results_against_the_pool_are_recorded(world: World) -> None:
     assert (records[0].wins, records[0].games) == (1.5, 2)
     world.owner.save()
     assert resumed(world).owner.league().records[0].games == 2
+
+
+# --- evaluations and ratings ----------------------------------------------------------------------
+
+
+def evaluated(version: int, **changes: object) -> EvaluationResult:
+    fields = msgspec.structs.asdict(evaluation(version, **changes))
+    return EvaluationResult(**{name: fields[name] for name in EvaluationResult.__struct_fields__})
+
+
+def measure(world: World, *found: EvaluationResult, **fields: Any) -> bool:
+    epoch = epoch_of(world, GATE)
+    reply = GateReply(epoch=epoch, status=GateStatus(), evaluations=[*found], **fields)
+    return world.owner.on_gate(reply)
+
+
+def test_evaluation_is_recorded_once_though_owner_and_arena_are_killed(world: World) -> None:
+    world.owner.tracker.start_clock()
+    world.clock.now += 30
+    learn(world, b"zero", step=7, totals=IngestedTotals(games=3, examples=40))
+    world.clock.now += 30
+    assert measure(world, evaluated(0))
+    (record,) = read_records(world.directory)
+    stood = (record.step, record.generated_games, record.examples, record.elapsed_s)
+    assert stood == (7, 3, 40, 30.0), "of when the version was made"
+    again = resumed(world)  # of a manifest that is older than the record
+    assert again.owner.tracker.refresh().evaluations == [record]
+    assert measure(again, evaluated(0), evaluated(0, simulations=128))
+    assert [found.simulations for found in read_records(again.directory)] == [0, 128]
+
+
+def test_evaluations_of_a_replaced_arena_are_refused(world: World) -> None:
+    learn(world, b"zero")
+    old = epoch_of(world, GATE)
+    world.owner.start_actor(GATE, 0)
+    reply = GateReply(epoch=old, status=GateStatus(), evaluations=[evaluated(0)])
+    assert not world.owner.on_gate(reply)
+    assert read_records(world.directory) == []
+
+
+def test_versions_that_are_being_measured_are_kept_until_they_are_not(world: World) -> None:
+    learn(world, b"zero")
+    learn(world, b"one")
+    assert measure(world, versions_in_use=(1,))
+    for number in range(2, 14):
+        learn(world, b"%d" % number)
+    assert 1 in world.store.versions()
+    assert 1 in world.directory.load().models
+    assert measure(world)
+    learn(world, b"another")
+    assert 1 not in world.store.versions()
+    assert 1 not in world.directory.load().models
+
+
+def test_games_and_ratings_reach_the_status_and_time_reaches_the_arena(world: World) -> None:
+    learn(world, b"zero")
+    rated = [RatedVersion(version=0, rating=5.0, low=-40.0, high=50.0, num_pairs=16)]
+    fields = {"num_rating_games": 32, "num_evaluation_games": 10, "num_games": 4}
+    assert measure(world, ratings=rated, notes=["ratings begin anew"], **fields)
+    assert measure(world, num_rating_games=8)
+    status = world.owner.tracker.refresh()
+    assert (status.gate_games, status.rating_games, status.evaluation_games) == (4, 40, 10)
+    assert status.ratings == rated
+    assert "ratings begin anew" in world.owner.tracker.take_log()
+    world.owner.save()
+    assert resumed(world).owner.manifest.rating_games == 40
+    world.owner.tracker.start_clock()
+    world.clock.now += 61
+    request = world.owner.gate_request()
+    assert request is not None
+    assert request.elapsed_s == 61.0
 
 
 # --- insert budget --------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from deploy import report
+from deploy import closing, report
 from deploy.config import RunConfig
+from deploy.evaluations import read_records
 from deploy.manifest import new_manifest
 from deploy.presets import load
 from deploy.rundir import RunDirectory
@@ -61,6 +62,28 @@ def test_closing_table_has_a_column_per_budget(run: Path) -> None:
     for row in ("verdict", "95 % interval", "shaped return", "bets", "plies a game", "seconds"):
         assert row in text
     assert "cut short" not in text
+
+
+def test_the_closing_table_is_recorded_once_and_followed_by_the_curve(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = RunDirectory(run)
+    manifest = directory.load()
+    manifest.config = config("report.num_games=40")
+    directory.save(manifest)
+    for _ in range(2):
+        assert closing.main([str(run)]) == 0
+        text = capsys.readouterr().out
+        assert "strength against rules, policy alone: v3" in text
+        assert "strength against rules, 8 simulations: v3" in text
+    found = read_records(directory)
+    assert [(r.kind, r.version, r.simulations, r.games) for r in found] == [
+        ("closing", 3, 0, 40),
+        ("closing", 3, 8, 40),
+    ]
+    assert found[0].step == 30
+    assert set(found[0].own) == {"bets", "return", "plies"}
+    assert found[0].wins + found[0].draws + found[0].losses == 40
 
 
 def test_closing_table_of_a_seed_is_reproducible(run: Path) -> None:

@@ -83,6 +83,35 @@ def test_partners_rotate_evenly_and_sides_alternate() -> None:
     assert_frequencies([learners[seat] for seat in range(4)], [0.25] * 4)
 
 
+def test_opponents_and_partners_of_one_league_follow_the_configured_weights() -> None:
+    config = LeagueConfig(self_play_floor=0.2, partner_share=0.4, pfsp_hard=0.3)
+    matchups = draws(config)
+    weights = pfsp_weights(config, POOL, RECORDS)
+    opponents, partners = Counter[int | None](), Counter[int]()
+    for matchup in matchups:
+        if matchup.kind != "self_play":
+            opponents[matchup.opponent] += 1
+        if matchup.kind == "partner":
+            own = [seat for seat in range(4) if TEAMS[seat] == matchup.learner_side]
+            partners.update(matchup.seat_versions[s] for s in own if not matchup.learner_seats[s])
+    assert_frequencies([opponents[version] for version in POOL], list(weights))
+    assert_frequencies([partners[version] for version in POOL], [1 / 3] * 3)
+    assert_frequencies([partners.total(), opponents.total() - partners.total()], [0.4, 0.6])
+    assert_frequencies([opponents.total(), len(matchups) - opponents.total()], [0.8, 0.2])
+
+
+def test_an_all_beaten_pool_is_still_played_by_the_matchmaker() -> None:
+    # Beaten so often that every weight of the hard share is next to nothing, and then nothing.
+    for games, shares in ((10**6, [1 / 3] * 3), (10**300, [1 / 3] * 3)):
+        beaten = {version: PairRecord(wins=float(games), games=games) for version in POOL}
+        league = LeagueState(newest=12, champion=9, pool=POOL, records=beaten)
+        config = LeagueConfig(self_play_ceiling=0.8, pfsp_hard=1.0)
+        matchups = draws(config, league)
+        opponents = Counter(m.opponent for m in matchups if m.opponent is not None)
+        assert_frequencies([opponents[version] for version in POOL], shares)
+        assert_frequencies([opponents.total(), len(matchups) - opponents.total()], [0.2, 0.8])
+
+
 def test_learning_seats_always_play_the_newest_and_opponents_share_one_model() -> None:
     kinds = set()
     for matchup in draws():
