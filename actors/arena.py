@@ -162,6 +162,8 @@ class GateWorker:
         """
         reply = GateReply(epoch=self._epoch, status=GateStatus())
         began = self._clock()
+        if request.final:
+            self._make_way(request.league, reply)
         self._ready(request.league)
         self._measuring.look(request)
         if request.budget_s > 0:
@@ -171,7 +173,7 @@ class GateWorker:
             self._play_pairs(request, reply)
         self._end_gate(reply)
         reply.versions_in_use = self._measuring.versions()
-        reply.notes = self._measuring.take_notes()
+        reply.notes += self._measuring.take_notes()
         reply.resident_bytes = psutil.Process().memory_info().rss
         if request.budget_s > 0:
             self._rest(began, request)
@@ -190,6 +192,15 @@ class GateWorker:
                 self._challenge(league)
         except ModelsUnreachable:
             return
+
+    def _make_way(self, league: LeagueState, reply: GateReply) -> None:
+        """Leave a gate without an outcome whose candidate is not the newest version."""
+        for keeper in filter(None, (self._gate and self._gate.keeper, self._restored)):
+            if keeper.candidate < league.newest and not keeper.is_over:
+                reply.notes.append(
+                    f"gate of version {keeper.candidate} gives way to version {league.newest}"
+                )
+                self._gate = self._restored = None
 
     def _challenge(self, league: LeagueState) -> None:
         """Begin the gate of the newest version, if it has had none and is no champion already."""
@@ -226,16 +237,17 @@ class GateWorker:
 
     # --- playing ----------------------------------------------------------------------------------
 
-    def _runnable(self, league: LeagueState) -> list[str]:
+    def _runnable(self, request: GateRequest) -> list[str]:
         """Return what can be played now."""
         gate = self._gate is not None and not self._gate.keeper.is_over
-        return ([GATE] if gate else []) + self._measuring.runnable(league)
+        measured = [] if request.final else self._measuring.runnable(request.league)
+        return ([GATE] if gate else []) + measured
 
     def _play_until(self, deadline: float, request: GateRequest, reply: GateReply) -> None:
         """Play until ``deadline`` or the call's number of whole pairs (0: no bound)."""
         num_pairs = 0
         while (at := self._clock()) < deadline:
-            name = self._shares.choose(self._runnable(request.league))
+            name = self._shares.choose(self._runnable(request))
             if name is None:
                 return
             played = self._table(name).ply()
@@ -247,7 +259,7 @@ class GateWorker:
 
     def _play_pairs(self, request: GateRequest, reply: GateReply) -> None:
         """Play the call's number of pairs to their end, shared out first."""
-        runnable = self._runnable(request.league)
+        runnable = self._runnable(request)
         shared = dict.fromkeys(runnable, 0)
         for _ in range(request.max_pairs):
             name = self._shares.choose(runnable)

@@ -119,6 +119,8 @@ class ClusterRuntime:
                 continue
             if member.role == LEARNER:
                 snapshot, self._learner_due = self._learner_due, False
+                if owner.deciding and not snapshot:
+                    continue
                 self.crew.call(member, "step", owner.learn_request(snapshot=snapshot))
             elif member.role == GATE and self._gate_due:
                 self.crew.call(member, "snapshot")
@@ -170,7 +172,7 @@ class ClusterRuntime:
         """Train until told to stop or the limit of training time (0: none), then save."""
         tracker = self.owner.tracker
         while not control.stopping.is_set():
-            if 0 < limit_elapsed_s <= tracker.elapsed_s():
+            if 0 < limit_elapsed_s and self._is_over(limit_elapsed_s - tracker.elapsed_s()):
                 break
             self._tick()
             self._housekeeping(control)
@@ -179,6 +181,16 @@ class ClusterRuntime:
                 tracker.status.state = running if tracker.clock_runs else "starting"
             show()
         self.stop(control, show)
+
+    def _is_over(self, left_s: float) -> bool:
+        """Return whether a run with a time limit ends now; begin its last gate when that is due."""
+        owner = self.owner
+        if not owner.deciding:
+            final_s = min(self._config.gate.final_s, 0.1 * owner.tracker.status.limit_s)
+            owner.deciding = left_s <= final_s > 0 and not owner.is_decided()
+            if owner.deciding:
+                owner.tracker.say(f"last gate: version {owner.manifest.newest}, {left_s:.0f} s")
+        return left_s <= 0 or (owner.deciding and owner.is_decided())
 
     def _housekeeping(self, control: Control) -> None:
         now = time.monotonic()
@@ -217,7 +229,7 @@ class ClusterRuntime:
         tracker.status.state = "stopping"
         tracker.stop_clock()
         self._may_start = False
-        self.owner.paused = True
+        self.owner.paused, self.owner.deciding = True, False
         self._drained.clear()
         self._until(
             self._is_drained,

@@ -73,6 +73,8 @@ class Owner:
         self.config = manifest.config
         self.tracker = Tracker(directory, manifest, clock)
         self.paused = False
+        self.deciding = False
+        """The run's last gate is on: self-play and training rest."""
         self._store = store
         self._stream = stream
         self._unavailable = unavailable
@@ -270,7 +272,7 @@ class Owner:
             budget_s=0.0 if self._by_counters else runtime.step_s,
             max_evaluations=runtime.inprocess_evaluations if self._by_counters else 0,
             insert_budget=self.insert_budget(),
-            paused=self.paused,
+            paused=self.paused or self.deciding,
         )
 
     def on_step(self, reply: StepReply) -> bool:
@@ -297,7 +299,8 @@ class Owner:
             league=self.league(),
             budget_s=0.0 if self._by_counters else runtime.step_s,
             max_pairs=runtime.inprocess_gate_pairs if self._by_counters else 0,
-            share=1.0 if self._by_counters else min(1.0, share * self._num_cpus),
+            share=1.0 if self._by_counters or self.deciding else min(1.0, share * self._num_cpus),
+            final=self.deciding,
             elapsed_s=0.0 if self._by_counters else self.tracker.elapsed_s(),
         )
 
@@ -318,6 +321,14 @@ class Owner:
         for outcome in reply.outcomes:
             self._end_gate(outcome)
         return True
+
+    def is_decided(self) -> bool:
+        """Return whether the newest version is champion or has had its gate."""
+        outcomes = self.manifest.gates.outcomes
+        newest = self.manifest.newest
+        return newest == self.manifest.champion or bool(
+            outcomes and outcomes[-1].candidate >= newest
+        )
 
     def _end_gate(self, outcome: GateOutcome) -> None:
         manifest, gates = self.manifest, self.manifest.gates

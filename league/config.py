@@ -47,6 +47,9 @@ class GateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Games in lockstep."""
     share: Annotated[float, Meta(gt=0, le=1)] = 0.15
     """Share of the machine that gate, ratings and evaluations together may take."""
+    final_s: Annotated[float, Meta(ge=0)] = 0.0
+    """Last seconds of a run with a time limit, of the run's own: self-play and training rest, and
+    the newest version challenges the champion at full speed. At most a tenth of the limit."""
 
 
 class RatingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -127,6 +127,9 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Part of ``budget_s`` that may be spent computing; the rest is slept."""
     elapsed_s: float = 0.0
     """Training time of the run; 0 in the in-process runtime, where nothing hangs on time."""
+    final: bool = False
+    """The run's last gate: the newest version takes the place of an older candidate at once, and
+    nothing else is played."""
 
 
 class GateReply(msgspec.Struct, kw_only=True):
