@@ -172,7 +172,7 @@ class ClusterRuntime:
         """Train until told to stop or the limit of training time (0: none), then save."""
         tracker = self.owner.tracker
         while not control.stopping.is_set():
-            if 0 < limit_elapsed_s and self._is_over(limit_elapsed_s - tracker.elapsed_s()):
+            if limit_elapsed_s > 0 and self._is_over(limit_elapsed_s - tracker.elapsed_s()):
                 break
             self._tick()
             self._housekeeping(control)

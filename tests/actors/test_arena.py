@@ -3,6 +3,7 @@
 * the gate worker idles, challenges with the newest version, and reports each ended gate once
 * candidates are promoted, rejected or undecided after exactly as many pairs as the test needs
 * counters alone decide what a call does without a budget; interrupted equals uninterrupted
+* the run's last gate is the newest version's: an older candidate gives way, nothing else is played
 * a time budget and its share are kept; games go on from call to call
 * gates that are out of date, or whose models are gone, are dropped; foreign models are refused
 * a value head that its metadata forbids to value leaves has no say in a gate
@@ -149,6 +150,27 @@ def test_a_gate_against_a_dethroned_champion_is_dropped_without_outcome() -> Non
     assert gate_worker.step(request(2, champion=1)).status == GateStatus(
         candidate=2, champion=1, num_pairs=4
     )
+
+
+def test_in_the_last_gate_an_older_candidate_gives_way_to_the_newest() -> None:
+    gate_worker = worker(store_of(PASS, PASS, BET))
+    gate_worker.step(request(1))
+    reply = gate_worker.step(request(2, final=True))
+    assert (reply.status.candidate, reply.outcomes) == (2, [])
+    assert reply.notes == ["gate of version 1 gives way to version 2"]
+    # One that is the newest itself goes on, and so does one that comes out of a snapshot.
+    again = worker(store_of(PASS, PASS, BET), gate_worker.snapshot())
+    reply = again.step(request(2, final=True))
+    assert (reply.status.num_pairs, reply.notes) == (8, [])
+    assert run_gate(again, request(2, final=True))[-1].outcomes[0].outcome == "promoted"
+    assert again.step(request(2, champion=2, final=True)).num_games == 0
+
+
+def test_the_last_gate_takes_the_place_of_one_that_was_restored() -> None:
+    before = worker(store_of(PASS, PASS, BET))
+    before.step(request(1))
+    gate_worker = worker(store_of(PASS, PASS, BET), before.snapshot())
+    assert gate_worker.step(request(2, final=True)).status.candidate == 2
 
 
 # --- counters -------------------------------------------------------------------------------------

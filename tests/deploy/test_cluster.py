@@ -3,6 +3,8 @@
 Behaviours checked:
 * a worker with other engine sources is refused, naming its node and both hashes; when every start
   of it is refused, the owner gives up and says why
+* the last gate begins a little before the limit, lasts until it is decided or the limit is
+  reached, and is left out where there is nothing to decide
 * SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from deploy import cluster
@@ -71,6 +74,61 @@ def test_worker_with_another_engine_is_refused_by_name(runtime: ClusterRuntime) 
         runtime._take(worker, "ready", other)
     with pytest.raises(CrewError, match="older"):
         runtime._take(worker, "ready", other)
+
+
+@pytest.fixture
+def undecided(runtime: ClusterRuntime) -> ClusterRuntime:
+    """A run of ten minutes whose newest version is not its champion; the last gate has 60 s."""
+    owner = runtime.owner
+    owner.manifest.champion, owner.manifest.newest = 0, 1
+    owner.tracker.status.limit_s = 600.0
+    runtime._config = msgspec.structs.replace(
+        runtime._config, gate=msgspec.structs.replace(runtime._config.gate, final_s=60.0)
+    )
+    return runtime
+
+
+def test_last_gate_begins_before_the_limit_and_ends_the_run_once_it_is_decided(
+    undecided: ClusterRuntime,
+) -> None:
+    runtime, owner = undecided, undecided.owner
+    assert (runtime._is_over(61.0), owner.deciding) == (False, False)
+    assert (runtime._is_over(59.0), owner.deciding) == (False, True)
+    assert not runtime._is_over(1.0)
+    assert runtime._is_over(0.0)
+    owner.manifest.champion = 1
+    assert runtime._is_over(40.0)
+
+
+def test_learner_rests_during_the_last_gate(
+    undecided: ClusterRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(undecided.crew, "start_missing", lambda: None)
+    monkeypatch.setattr(undecided.crew, "call", lambda who, method, *_: called.append(who.role))
+    for role in (LEARNER, GATE):
+        member(undecided, role).is_ready = True
+        member(undecided, role).handle = object()
+    undecided.owner._announced = 1
+    undecided._learner_due = False
+    undecided._dispatch()
+    assert called == [LEARNER, GATE]
+    undecided._is_over(30.0)
+    undecided._dispatch()
+    assert called == [LEARNER, GATE, GATE]
+    undecided._learner_due = True  # a snapshot is taken all the same
+    undecided._dispatch()
+    assert called == [LEARNER, GATE, GATE, LEARNER, GATE]
+
+
+def test_there_is_no_last_gate_where_nothing_is_to_decide(undecided: ClusterRuntime) -> None:
+    undecided.owner.manifest.newest = 0
+    assert (undecided._is_over(30.0), undecided.owner.deciding) == (False, False)
+    undecided.owner.manifest.newest = 1
+    undecided.owner.tracker.status.limit_s = 100.0  # a tenth at the most
+    assert (undecided._is_over(30.0), undecided.owner.deciding) == (False, False)
+    undecided._config = RunConfig()  # switched off
+    assert (undecided._is_over(0.5), undecided.owner.deciding) == (False, False)
 
 
 def test_stop_in_a_hurry_saves_without_actors_that_do_not_answer(

@@ -443,6 +443,25 @@ def test_paused_workers_are_told(world: World) -> None:
     assert request.paused
 
 
+def test_in_the_last_gate_workers_rest_and_the_gate_plays_at_full_speed(world: World) -> None:
+    learn(world, b"zero")
+    assert world.owner.is_decided()  # version 0 is champion
+    learn(world, b"one")
+    assert not world.owner.is_decided()
+    usual = world.owner.gate_request()
+    world.owner.deciding = True
+    gate, step = world.owner.gate_request(), world.owner.step_request(0)
+    assert usual is not None
+    assert gate is not None
+    assert step is not None
+    assert (usual.final, gate.final, gate.share, step.paused) == (False, True, 1.0, True)
+    assert usual.share < 1.0
+    end_gate(world, 1, 0, "undecided")
+    assert world.owner.is_decided()
+    learn(world, b"two")
+    assert not world.owner.is_decided()
+
+
 # --- saving ---------------------------------------------------------------------------------------
 
 
