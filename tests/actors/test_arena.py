@@ -128,7 +128,7 @@ def test_a_head_that_must_not_value_leaves_has_no_say_in_a_gate() -> None:
             bias = value_bias * version  # the champion's head is sound
             model = untrained_model("kuhn", version=version, value_bias=bias, leaf_value=leaf_value)
             store.put(version, model)
-        return run_gate(worker(store, simulations=24, max_pairs=60), request())[-1].outcomes[0]
+        return run_gate(worker(store, simulations=8, max_pairs=60), request())[-1].outcomes[0]
 
     assert outcome(-3.0, "network") != outcome(3.0, "network")
     assert outcome(-3.0, "playout") == outcome(3.0, "playout")

@@ -294,7 +294,7 @@ def test_seats_name_the_version_that_really_plays_when_versions_come_fast() -> N
     worker = make_worker("kuhn", writer, models, full_share=1.0, full_simulations=40)
     late = 0
     for version in range(40):
-        reply = step(worker, 5, league=LeagueState(newest=version, champion=0, pool=()))
+        reply = step(worker, 2, league=LeagueState(newest=version, champion=0, pool=()))
         late += reply.model_version < version
     assert late  # a version had to wait for the searches of the one before last
     for trajectory in decoded("kuhn", writer):

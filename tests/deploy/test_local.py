@@ -165,7 +165,7 @@ def records(directory: RunDirectory) -> list[EvaluationRecord]:
 
 def test_resumed_kuhn_equals_uninterrupted(tmp_path: Path) -> None:
     often = kuhn_config("evaluation.every_versions=1", "gate.max_pairs=16")
-    check_resumed_equals_uninterrupted(tmp_path, often, 16)
+    check_resumed_equals_uninterrupted(tmp_path, often, 32)
     found = records(RunDirectory(tmp_path / "parts"))
     keys = [(record.version, record.simulations) for record in found]
     assert len(keys) == len(set(keys)) >= 2
