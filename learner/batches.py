@@ -16,6 +16,9 @@ from learner.targets import value_targets
 from replay.trajectory import POLICY, VALUE
 from replay.window import Batch, Window
 
+_GROWTH_EXPONENT = 0.75
+_FIRST_GROWTH = 0.4
+
 
 class TrainingBatch(NamedTuple):
     """R rows, C candidates of the rows with a policy target, V values."""
@@ -32,16 +35,41 @@ class TrainingBatch(NamedTuple):
     """Mean over the policy rows of the version that made the example."""
 
 
-def draw(window: Window, rng: np.random.Generator, config: LearnerConfig) -> NDArray[np.int64]:
+def newest_share(num_inserted: int, num_eligible: int, config: LearnerConfig) -> float:
+    """Return the share, in (0, 1], of the window that is sampled: its newest positions.
+
+        c (1 + β ((N / c)^α - 1) / α) positions, α = 0.75, β = 0.4    (Wu 2019, appendix C)
+
+    A window that only fills up would sample the first games most often, which are the weakest.
+    Here the sampled part starts at c = ``config.sampled_positions`` positions, grows by β an
+    insertion at first and more slowly later.
+
+    Args:
+        num_inserted: N, eligible training positions since the run began.
+        num_eligible: eligible positions that the window holds.
+        config: 0 ``sampled_positions`` means the whole window.
+    """
+    start = config.sampled_positions
+    if start == 0 or num_eligible == 0:
+        return 1.0
+    growth = max(num_inserted / start, 1.0) ** _GROWTH_EXPONENT - 1.0
+    wanted = start * (1.0 + _FIRST_GROWTH * growth / _GROWTH_EXPONENT)
+    return min(1.0, wanted / num_eligible)
+
+
+def draw(
+    window: Window, rng: np.random.Generator, config: LearnerConfig, newest: float = 1.0
+) -> NDArray[np.int64]:
     """Return the slots of one update: eligible examples, then value-only ones; advances ``rng``.
 
     Value-only examples are added, not counted: samples per insert speaks of eligible ones.
+    ``newest`` is the share of the window that is drawn from.
     """
-    slots = window.sample(rng, config.batch_size)
+    slots = window.sample(rng, config.batch_size, newest)
     num_values = round(config.batch_size * config.value_only_share)
     if num_values == 0 or window.num_values == 0:
         return slots
-    return np.concatenate([slots, window.sample_values(rng, num_values)])
+    return np.concatenate([slots, window.sample_values(rng, num_values, newest)])
 
 
 def make_batch(

@@ -63,6 +63,9 @@ class LearnerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Weight of the value loss."""
     window_positions: Annotated[int, Meta(ge=1000)] = 600_000
     """Eligible positions that the window holds."""
+    sampled_positions: Annotated[int, Meta(ge=0)] = 0
+    """Newest eligible positions that updates sample at first; their number grows with the 3/4th
+    power of the positions inserted, up to the whole window. 0 samples the whole window always."""
     min_window_positions: Annotated[int, Meta(ge=100)] = 10_000
     """No update before the window holds this many."""
     samples_per_insert: Annotated[float, Meta(gt=0)] = 3.0

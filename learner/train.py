@@ -22,7 +22,7 @@ from engine.game import Encoder, GameSpec
 from engine.rules import num_sides
 from league.models import ModelMetadata
 from learner import checkpoint
-from learner.batches import draw, make_batch
+from learner.batches import draw, make_batch, newest_share
 from learner.calibrate import calibrated, calibration_positions
 from learner.checkpoint import Identity, Progress, Snapshot, SnapshotFacts
 from learner.config import LearnerConfig, NetworkConfig
@@ -167,8 +167,10 @@ class Learner:
         if equity is not None and progress.step % config.updates_per_version == 0:
             equity.refresh()
         window = self._ingest.split.training
-        slots = draw(window, self._generator, config)
-        self._ingest.controller.sampled(config.batch_size)
+        controller = self._ingest.controller
+        newest = newest_share(controller.state.num_inserted, window.num_eligible, config)
+        slots = draw(window, self._generator, config, newest)
+        controller.sampled(config.batch_size)
         batch = make_batch(
             window.gather(slots),
             self._features,

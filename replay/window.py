@@ -291,16 +291,21 @@ class Window:
 
     # --- sampling ---------------------------------------------------------------------------------
 
-    def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def sample(
+        self, rng: np.random.Generator, count: int, newest: float = 1.0
+    ) -> NDArray[np.int64]:
         """Return slots of ``count`` eligible positions, uniform with replacement; advances ``rng``.
 
+        ``newest``, in (0, 1], is the share of the window that is drawn from, the newest positions.
         Slots are valid until the next ``add``. Raises ValueError when there are none.
         """
-        return _draw(self._eligible, rng, count, "eligible position")
+        return _draw(self._eligible, rng, count, newest, "eligible position")
 
-    def sample_values(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def sample_values(
+        self, rng: np.random.Generator, count: int, newest: float = 1.0
+    ) -> NDArray[np.int64]:
         """Return slots of ``count`` value-only examples, as ``sample`` does for eligible ones."""
-        return _draw(self._values, rng, count, "value-only example")
+        return _draw(self._values, rng, count, newest, "value-only example")
 
     def gather(self, indices: NDArray[np.int64]) -> Batch:
         """Return copies of the examples in the slots ``indices`` [B]."""
@@ -326,10 +331,15 @@ class Window:
         return self._eligible.by_age(np.arange(self._eligible.count))
 
 
-def _draw(ring: _Ring, rng: np.random.Generator, count: int, what: str) -> NDArray[np.int64]:
+def _draw(
+    ring: _Ring, rng: np.random.Generator, count: int, newest: float, what: str
+) -> NDArray[np.int64]:
+    if not 0.0 < newest <= 1.0:
+        raise ValueError(f"newest = {newest}: allowed are shares above 0, up to 1")
     if ring.count == 0:
         raise ValueError(f"the window holds no {what}: nothing to sample from")
-    return ring.by_age(rng.integers(0, ring.count, size=count))
+    oldest = ring.count - int(np.ceil(ring.count * newest))
+    return ring.by_age(rng.integers(oldest, ring.count, size=count))
 
 
 def _equity_rows(

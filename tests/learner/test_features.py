@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine import rules
-from learner.batches import draw, make_batch
+from learner.batches import draw, make_batch, newest_share
 from learner.features import FeatureMaker
 from replay.trajectory import POLICY
 from replay.window import Window
@@ -79,6 +79,33 @@ def test_batch_holds_eligible_then_value_only_rows_with_normalised_visits() -> N
         facing = plies > 0 and int(view.history[plies - 1]) == 1
         expected = round(bet_share(int(view.cards[seat]), facing) * VISITS) / VISITS
         assert made.visit_shares[rows == i][1] == pytest.approx(expected)
+
+
+def test_sampled_share_starts_at_its_positions_and_grows_sublinearly() -> None:
+    options = config(sampled_positions=1_000)
+    assert newest_share(500, 500, options) == 1.0  # no more than there is
+    assert newest_share(1_000, 1_000, options) == 1.0
+    # N = 16 c: c (1 + 0.4 (16 ** 0.75 - 1) / 0.75) = c (1 + 0.4 * 7 / 0.75).
+    assert newest_share(16_000, 16_000, options) == pytest.approx((1 + 2.8 / 0.75) / 16)
+    positions = [newest_share(n, n, options) * n for n in range(1_000, 50_000, 1_000)]
+    grown = np.diff(positions)
+    assert np.all(grown > 0)
+    assert np.all(np.diff(grown) < 0)
+    # A window that forgets old games: the share is one of what it holds.
+    assert newest_share(10**7, 5_000, options) == 1.0
+
+
+def test_whole_window_is_sampled_without_the_option() -> None:
+    assert newest_share(10**6, 10**6, config(sampled_positions=0)) == 1.0
+
+
+def test_draw_takes_the_newest_share_of_both_kinds_of_examples() -> None:
+    window = filled_window()
+    options = config(batch_size=400, value_only_share=1.0)
+    slots = draw(window, np.random.default_rng(2), options, 0.25)
+    for drawn, ring in ((slots[:400], window._eligible), (slots[400:], window._values)):
+        newest = ring.by_age(np.arange(ring.count))[-int(np.ceil(ring.count / 4)) :]
+        assert set(drawn.tolist()) == set(newest.tolist())
 
 
 def test_without_value_only_examples_a_batch_is_the_eligible_ones() -> None:

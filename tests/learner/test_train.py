@@ -129,8 +129,8 @@ def test_held_out_games_never_reach_a_batch(monkeypatch: pytest.MonkeyPatch) -> 
     )
     trained: set[int] = set()
 
-    def spy(window: Window, rng: np.random.Generator, options: LearnerConfig) -> Any:
-        slots = draw(window, rng, options)
+    def spy(window: Window, rng: Any, options: LearnerConfig, newest: float) -> Any:
+        slots = draw(window, rng, options, newest)
         trained.update(window.gather(slots).examples["model_version"].tolist())
         return slots
 

@@ -151,6 +151,25 @@ def test_sampling_is_uniform_over_eligible_positions() -> None:
     assert np.abs(counts - expected).max() < 4 * np.sqrt(expected)
 
 
+def test_newest_share_of_the_window_is_sampled_uniformly() -> None:
+    window = new_window(50)
+    fill(window, [(1, 0, 1), (9, 3, 1), (5, 0, 1), (30, 8, 1), (5, 1, 1)])
+    slots = window.sample(np.random.default_rng(7), 100_000, newest=0.2)
+    newest = window.all_eligible()[-int(np.ceil(window.num_eligible * 0.2)) :]
+    counts = np.bincount(slots, minlength=window._num_slots)[newest]
+    assert counts.sum() == 100_000
+    expected = 100_000 / len(newest)
+    assert np.abs(counts - expected).max() < 4 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("newest", [0.0, -0.5, 1.5, float("nan")])
+def test_share_that_is_none_is_refused(newest: float) -> None:
+    window = new_window(50)
+    fill(window, [(3, 0, 1)])
+    with pytest.raises(ValueError, match="allowed are shares above 0, up to 1"):
+        window.sample(np.random.default_rng(0), 1, newest)
+
+
 def test_batches_and_games_do_not_alias_the_window() -> None:
     window = new_window(50)
     game = make_trajectory(1)
