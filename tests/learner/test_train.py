@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from league.models import METADATA_KEY, ModelMetadata
-from learner.batches import draw
+from learner.batches import draw, newest_share
 from learner.config import LearnerConfig
 from learner.export import INPUTS, open_session
 from learner.messages import LearnReply, LearnRequest
@@ -140,6 +140,23 @@ def test_held_out_games_never_reach_a_batch(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(trained) > 300
     assert len(held_out) > 100
     assert not trained & held_out
+
+
+def test_updates_sample_the_newest_part_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = config(sampled_positions=100)
+    learner = new_learner(MemoryReader(filled_store()), options)
+    shares: list[float] = []
+
+    def spy(window: Window, rng: Any, options: LearnerConfig, newest: float) -> Any:
+        # Nothing was evicted yet: what the window holds is what was inserted.
+        assert newest == newest_share(window.num_eligible, window.num_eligible, options)
+        shares.append(newest)
+        return draw(window, rng, options, newest)
+
+    monkeypatch.setattr("learner.train.draw", spy)
+    run(learner, 2)
+    assert len(shares) == 20
+    assert max(shares) < 1.0
 
 
 def test_games_of_another_run_are_refused() -> None:
