@@ -64,7 +64,7 @@ def start_hand(game: Any, state: Any, hand_index: Any, dealer: Any) -> None:
     for seat in range(MAX_SEATS):
         state.hands[seat] = U0
         state.played[seat] = U0
-        state.passed[seat] = U0
+        state.passed[seat] = 0
         state.ronda[seat] = RONDA_UNKNOWN
     deal_five(game, state)
 
@@ -91,7 +91,7 @@ def deal_five(game: Any, state: Any) -> None:
         seat = (state.dealer + 1 + turn) % game.players
         state.hands[seat] = hand
         state.played[seat] = U0
-        state.passed[seat] = U0
+        state.passed[seat] = 0
         state.ronda[seat] = RONDA_UNKNOWN
         state.stock &= ~hand
     first = (state.dealer + 1) % game.players

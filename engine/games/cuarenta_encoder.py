@@ -104,10 +104,9 @@ def _write_three_levels(mask: Any, out: Any, offset: Any) -> None:
 @kernel
 def _write_passed(passed: Any, out: Any, offset: Any) -> None:
     """Write what a seat's choices tell of its hand: two flags a rank."""
-    while passed != U0:
-        index = lowest(passed)
-        out[offset + 2 * (index >> 2) + (index & 3)] = 1.0
-        passed = without_lowest(passed)
+    for index in range(2 * NUM_RANKS):
+        if (np.int64(passed) >> index) & 1:
+            out[offset + index] = 1.0
 
 
 @kernel

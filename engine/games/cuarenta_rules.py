@@ -261,10 +261,13 @@ def _capture(game: Any, state: Any, card: Any, code: Any) -> None:
 @kernel
 def _note_passed(game: Any, state: Any, seat: Any, code: Any) -> None:
     """Note the ranks that could have been played to take something, before ``code`` is played."""
-    placed = action_base(code) == PLACE
-    shift = np.uint64(PASSED_BY_PLACING if placed else PASSED_BY_TAKING)
-    passed = state.passed[seat] | (taking_ranks(game, state.table) << shift)
-    state.passed[seat] = passed & ~(NIBBLE << np.uint64(4 * action_rank(code)))
+    how = PASSED_BY_PLACING if action_base(code) == PLACE else PASSED_BY_TAKING
+    passed = np.int64(state.passed[seat])
+    ranks = taking_ranks(game, state.table)
+    while ranks != U0:
+        passed |= 1 << (2 * (lowest(ranks) >> 2) + how)
+        ranks = without_lowest(ranks)
+    state.passed[seat] = passed & ~(3 << (2 * action_rank(code)))
 
 
 @kernel

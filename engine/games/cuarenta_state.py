@@ -165,7 +165,7 @@ RONDA_RANK = 3
 """``RONDA_RANK + rank`` where the rank is shown."""
 
 PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 1
-"""Bits of a rank in ``passed``: a card of the rank would have taken something, and the seat placed
+"""The two bits of a rank in ``passed``: a card of the rank would have taken something, and the seat placed
 another card, or took with another one. Who holds the rank seldom does that. It follows from what
 all seats saw; forgotten when the seat plays a card of the rank, and with the next five cards."""
 
@@ -193,7 +193,7 @@ STATE: np.dtype[Any] = np.dtype(
             ("ref_seat", np.int8),  # who placed it; 0 when there is none
             ("last_capturer", np.int8),  # side, or NOBODY, in this hand
             ("ronda", np.int8, (MAX_SEATS,)),  # RONDA_* of the present five cards
-            ("passed", np.uint64, (MAX_SEATS,)),  # PASSED_* bits by rank, of the present five cards
+            ("passed", np.int32, (MAX_SEATS,)),  # bits 2 * rank + PASSED_*, of the present five
         ],
     )
 )
