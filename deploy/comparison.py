@@ -1,7 +1,7 @@
 """Runs beside one another: where their configurations differ, and how strong they became.
 
-Room: deploy. May import: deploy.config, deploy.rundir, league.messages, msgspec. Light: no engine,
-no numpy. ``deploy.plots`` draws what is gathered here.
+Room: deploy. May import: deploy (config, evaluations, rundir), league.messages, msgspec. Light: no
+engine, no numpy. ``deploy.plots`` draws what is gathered here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deploy.config import RunConfig
+from deploy.evaluations import key_of, read_records
 from deploy.rundir import RunDirectory
-from league.messages import EVALUATIONS, EvaluationRecord
+from league.messages import EvaluationRecord
 
 MAX_RUNS = 10
 """As many colours can be told apart."""
@@ -23,7 +24,7 @@ LABEL_KEYS = frozenset({"name", "schema_version"})
 
 
 class ComparisonError(ValueError):
-    """Runs that cannot be compared, or records that cannot be read; names them."""
+    """Runs that cannot be compared; names them."""
 
 
 class LoadedRun(NamedTuple):
@@ -71,8 +72,8 @@ def compare_runs(folders: Sequence[Path]) -> Comparison:
     """Read the runs in ``folders`` and compare them.
 
     Raises:
-        ComparisonError: A run twice, too many or none, different games, or damaged records.
-        ResumeError: A manifest that cannot be read.
+        ComparisonError: A run twice, too many or none, or different games.
+        ResumeError: A manifest or records that cannot be read.
     """
     runs = load_runs(folders)
     games = {run.name: run.config.game.name for run in runs}
@@ -113,26 +114,8 @@ def load_runs(folders: Sequence[Path]) -> list[LoadedRun]:
 
 
 def read_evaluations(folder: Path) -> list[EvaluationRecord]:
-    """Return the records of a run by training time; none where no file is.
-
-    A last line without its end is being written, or was when the run was killed: it is left out.
-    Records of the same games count once. Raises ComparisonError that names file and line.
-    """
-    path = folder / EVALUATIONS
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    found: dict[tuple[str, int, str, int, int], EvaluationRecord] = {}
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        if not line.strip():
-            continue
-        try:
-            record = msgspec.json.decode(line, type=EvaluationRecord)
-        except msgspec.DecodeError as error:
-            raise ComparisonError(f"{path}, line {number}: not an evaluation ({error})") from error
-        key = (record.kind, record.version, record.opponent, record.simulations, record.seed)
-        found[key] = record
+    """Return the records of a run by training time, the same games once; see ``read_records``."""
+    found = {key_of(record): record for record in read_records(RunDirectory(folder))}
     return sorted(found.values(), key=lambda record: (record.elapsed_s, record.step))
 
 

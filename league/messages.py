@@ -96,22 +96,35 @@ class RatedVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a block of games against a yardstick found; see EvaluationRecord for the fields."""
+    """What a block of games against a fixed opponent found; everything counts whole pairs only."""
 
     version: int
+    """Model version that was measured."""
     is_champion: bool
+    """Whether it was the champion when its games began."""
     opponent: str
+    """As players are written: ``rules``, ``ismcts:2000``."""
     simulations: int
+    """Simulations a move of the measured model; 0 is its policy alone."""
     games: int
     wins: int
+    """Games won by the measured model."""
     draws: int
     losses: int
     win_rate: float
+    """Mean pair score of the measured model in [0, 1], draws as half."""
     win_rate_low: float
+    """Two-sided 95 % interval, from pair scores."""
     win_rate_high: float
     own: dict[str, float]
+    """Means a game of the measured model's side: the game's statistics under their own names
+    (``GameSpec.statistics``, such as ``score`` and ``caidas``), ``return`` (shaped, in points) and
+    ``plies`` (of all seats)."""
     other: dict[str, float]
+    """The same of the opponent's side."""
     seed: int
+    """All deals of the block follow from it; with version, opponent, simulations and games (and a
+    record's kind) it tells one block from another."""
 
 
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,39 +167,14 @@ class GateReply(msgspec.Struct, kw_only=True):
     resident_bytes: int = 0
 
 
-class EvaluationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One block of games against a fixed opponent: a line of a run's ``evaluations.jsonl``.
+class EvaluationRecord(EvaluationResult, frozen=True, kw_only=True):
+    """A block with where its version stood: a line of a run's ``evaluations.jsonl``.
 
-    Everything counts whole pairs only. Unknown fields are ignored when a line is read, so that a
-    newer program's file can be compared.
+    Unknown fields are ignored when a line is read, so that a newer program's file can be compared.
     """
 
     kind: Literal["scheduled", "closing"]
     """Played beside training, or by the closing table."""
-    version: int
-    """Model version that was measured."""
-    is_champion: bool
-    """Whether it was the champion when its games began."""
-    opponent: str
-    """As players are written: ``rules``, ``ismcts:2000``."""
-    simulations: int
-    """Simulations a move of the measured model; 0 is its policy alone."""
-    games: int
-    wins: int
-    """Games won by the measured model."""
-    draws: int
-    losses: int
-    win_rate: float
-    """Mean pair score of the measured model in [0, 1], draws as half."""
-    win_rate_low: float
-    """Two-sided 95 % interval, from pair scores."""
-    win_rate_high: float
-    own: dict[str, float]
-    """Means a game of the measured model's side: the game's statistics under their own names
-    (``GameSpec.statistics``, such as ``score`` and ``caidas``), ``return`` (shaped, in points) and
-    ``plies`` (of all seats)."""
-    other: dict[str, float]
-    """The same of the opponent's side."""
     generated_games: int
     """Self-play games ingested when the version was made; -1 where the run does not know."""
     examples: int
@@ -195,9 +183,6 @@ class EvaluationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Optimizer steps of the version."""
     elapsed_s: float
     """Training time of the run when the version was made, over all invocations; -1 likewise."""
-    seed: int
-    """All deals of the block follow from it; with kind, version, opponent, simulations and games it
-    tells one record from another."""
     time: str
     """When the record was written: ISO 8601, UTC."""
 

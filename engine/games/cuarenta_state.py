@@ -165,9 +165,9 @@ RONDA_RANK = 3
 """``RONDA_RANK + rank`` where the rank is shown."""
 
 PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 1
-"""The two bits of a rank in ``passed``: a card of the rank would have taken something, and the seat placed
-another card, or took with another one. Who holds the rank seldom does that. It follows from what
-all seats saw; forgotten when the seat plays a card of the rank, and with the next five cards."""
+"""The two bits of a rank in ``passed``: a card of the rank would have taken something, and the seat
+placed another card, or took with another one. Who holds the rank seldom does that. It follows from
+what all seats saw; forgotten when the seat plays a card of the rank, and with the next five."""
 
 STATE: np.dtype[Any] = np.dtype(
     (

@@ -15,6 +15,7 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -24,7 +25,8 @@ from rich.console import Console
 
 from deploy import cli, plots
 from deploy.commands import compare as command
-from deploy.comparison import Comparison, ComparisonError, compare_runs, read_evaluations, thinned
+from deploy.comparison import Comparison, compare_runs, read_evaluations, thinned
+from deploy.manifest import ResumeError
 from league.messages import EVALUATIONS
 from tests.deploy.evaluated_runs import make_run, record
 
@@ -108,8 +110,8 @@ def test_fields_of_a_newer_program_are_ignored(tmp_path: Path) -> None:
 def test_damaged_records_are_refused_by_file_and_line(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "a", [record(1)])
     with (folder / EVALUATIONS).open("ab") as file:
-        file.write(b'{"kind":"odd"}\n')
-    with pytest.raises(ComparisonError, match=r"evaluations\.jsonl, line 2: not an evaluation"):
+        file.write(b'{"kind":"odd"}\n' + msgspec.json.encode(record(2)) + b"\n")
+    with pytest.raises(ResumeError, match=r"evaluations\.jsonl, line 2: not an evaluation"):
         compare_runs([folder])
 
 
