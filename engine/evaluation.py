@@ -41,6 +41,9 @@ class EvalBatch(NamedTuple):
     seeds: NDArray[np.uint64]
     """[R] random bits of the row, drawn from its own tree's generator: an evaluator that plays out
     takes its randomness from here, so that its answers stay independent of the other rows."""
+    wants_value: NDArray[np.uint8]
+    """[R] 0 where the row's value will not be read: it may be anything but NaN. One forward pass
+    gives both; an evaluator that plays out has nothing to do there."""
     logits: NDArray[np.float32]
     """[C] out: unnormalised log-probabilities; the caller normalises them within each row."""
     values: NDArray[np.float32]
@@ -75,6 +78,7 @@ def new_batch(spec: GameSpec, encoder: Encoder, num_sides: int, num_rows: int) -
         seats=np.zeros(num_rows, np.int64),
         worlds=spec.new_states(num_rows),
         seeds=np.zeros(num_rows, np.uint64),
+        wants_value=np.ones(num_rows, np.uint8),
         logits=np.zeros(num_candidates, np.float32),
         values=np.zeros((num_rows, num_value_heads(num_sides)), np.float32),
     )

@@ -213,6 +213,7 @@ class OnnxEvaluator:
             worlds=np.asarray(batch.worlds).view(np.ndarray)[rows],
             seats=batch.seats[rows],
             seeds=batch.seeds[rows],
+            wants_value=batch.wants_value[rows],
             logits=batch.logits[:0],
             values=np.zeros((len(rows), self._num_values), np.float32),
         )

@@ -31,6 +31,8 @@ from engine.games.cuarenta_state import (
     MAX_SEATS,
     NUM_CARDS,
     NUM_RANKS,
+    PASSED_BY_PLACING,
+    PASSED_BY_TAKING,
     PLACE,
     RONDA_ANNOUNCED,
     RUN_MASK,
@@ -104,9 +106,10 @@ def _write_three_levels(mask: Any, out: Any, offset: Any) -> None:
 @kernel
 def _write_passed(passed: Any, out: Any, offset: Any) -> None:
     """Write what a seat's choices tell of its hand: two flags a rank."""
-    for index in range(2 * NUM_RANKS):
-        if (np.int64(passed) >> index) & 1:
-            out[offset + index] = 1.0
+    for rank in range(NUM_RANKS):
+        bits = np.int64(passed) >> rank
+        out[offset + 2 * rank] = np.float32((bits >> PASSED_BY_PLACING) & 1)
+        out[offset + 2 * rank + 1] = np.float32((bits >> PASSED_BY_TAKING) & 1)
 
 
 @kernel

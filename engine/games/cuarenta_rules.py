@@ -16,6 +16,8 @@ from engine.games.cuarenta_state import (
     BASE_SHIFT,
     BY_MATCH,
     CARDS_PER_DEAL,
+    DOUBLES,
+    EXACTLY_TWO,
     HIGHER_TOTAL,
     LOW_BITS,
     MATCH,
@@ -36,6 +38,7 @@ from engine.games.cuarenta_state import (
     SPLIT_NEXT_6,
     SUM_NEED,
     SUM_ROWS,
+    SUMS_OF_TWO,
     TAKES_ALL_EQUAL,
     TWO_OR_MORE,
 )
@@ -49,6 +52,10 @@ _NOT_LOWEST = np.uint64(0xEEEEEEEEEE)
 _UPPER_HALF = np.uint64(0xCCCCCCCCCC)
 _HIGHEST = np.uint64(0x8888888888)
 _NOT_HIGHEST = np.uint64(0x7777777777)
+_S6, _S12, _S24 = (np.uint64(n) for n in (6, 12, 24))
+_TWO_OF_EIGHT = np.uint64(0x0303030303)
+_FOUR_OF_SIXTEEN = np.uint64(0x000F000F000F)
+_LOW_EIGHT, _TOP_TWO = np.uint64(0xFF), np.uint64(0x300)
 _ALL_LOW_BITS = np.uint64(0x1111111111111111)
 
 
@@ -153,19 +160,28 @@ def write_actions(game: Any, hand: Any, table: Any, actions: Any) -> Any:
 
 
 @kernel
+def ten_bits(lows: Any) -> Any:
+    """Return the lowest bits of ``lows``'s nibbles side by side: bit r for rank r, as int64."""
+    pairs = (lows | (lows >> _S3)) & _TWO_OF_EIGHT
+    fours = (pairs | (pairs >> _S6)) & _FOUR_OF_SIXTEEN
+    eights = fours | (fours >> _S12)
+    return np.int64((eights & _LOW_EIGHT) | ((eights >> _S24) & _TOP_TWO))
+
+
+@kernel
 def taking_ranks(game: Any, table: Any) -> Any:
-    """Return the lowest bit of each rank of which a card could take something from ``table``."""
+    """Return bit r for each rank r of which a card could take something from ``table``."""
     on_table = thermometer(table)
-    ranks = on_table & LOW_BITS
+    present = ten_bits(on_table & LOW_BITS)
+    if game.sum_cards == EXACTLY_TWO:
+        twice = ten_bits((on_table >> _S1) & LOW_BITS)
+        return present | SUMS_OF_TWO[present & 127] | DOUBLES[twice & 7]
     for rank in range(1, NUM_NUMBERS):
-        if contains(ranks, 4 * rank):
-            continue
-        stop = SUM_ROWS[rank, 2] if game.sum_cards == TWO_OR_MORE else SUM_ROWS[rank, 1]
-        for base in range(SUM_ROWS[rank, 0], stop):
+        for base in range(SUM_ROWS[rank, 0], SUM_ROWS[rank, 2]):
             if SUM_NEED[base] & ~on_table == U0:
-                ranks |= bit(4 * rank)
+                present |= 1 << rank
                 break
-    return ranks
+    return present
 
 
 # --- one ply --------------------------------------------------------------------------------------
@@ -261,13 +277,10 @@ def _capture(game: Any, state: Any, card: Any, code: Any) -> None:
 @kernel
 def _note_passed(game: Any, state: Any, seat: Any, code: Any) -> None:
     """Note the ranks that could have been played to take something, before ``code`` is played."""
-    how = PASSED_BY_PLACING if action_base(code) == PLACE else PASSED_BY_TAKING
-    passed = np.int64(state.passed[seat])
-    ranks = taking_ranks(game, state.table)
-    while ranks != U0:
-        passed |= 1 << (2 * (lowest(ranks) >> 2) + how)
-        ranks = without_lowest(ranks)
-    state.passed[seat] = passed & ~(3 << (2 * action_rank(code)))
+    first = PASSED_BY_PLACING if action_base(code) == PLACE else PASSED_BY_TAKING
+    passed = np.int64(state.passed[seat]) | (taking_ranks(game, state.table) << first)
+    of_rank = (1 << PASSED_BY_PLACING) | (1 << PASSED_BY_TAKING)
+    state.passed[seat] = passed & ~(of_rank << action_rank(code))
 
 
 @kernel

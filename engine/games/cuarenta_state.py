@@ -164,10 +164,10 @@ RONDA_ANNOUNCED = 2
 RONDA_RANK = 3
 """``RONDA_RANK + rank`` where the rank is shown."""
 
-PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 1
-"""The two bits of a rank in ``passed``: a card of the rank would have taken something, and the seat
-placed another card, or took with another one. Who holds the rank seldom does that. It follows from
-what all seats saw; forgotten when the seat plays a card of the rank, and with the next five."""
+PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 16
+"""First bits of the ranks in ``passed``, of two kinds: a card of the rank would have taken something,
+and the seat placed another card, or took with another one. Who holds the rank seldom does that. It
+follows from what all seats saw; forgotten when the seat plays the rank, and with the next five."""
 
 STATE: np.dtype[Any] = np.dtype(
     (
@@ -193,7 +193,7 @@ STATE: np.dtype[Any] = np.dtype(
             ("ref_seat", np.int8),  # who placed it; 0 when there is none
             ("last_capturer", np.int8),  # side, or NOBODY, in this hand
             ("ronda", np.int8, (MAX_SEATS,)),  # RONDA_* of the present five cards
-            ("passed", np.int32, (MAX_SEATS,)),  # bits 2 * rank + PASSED_*, of the present five
+            ("passed", np.int32, (MAX_SEATS,)),  # bits PASSED_* + rank, of the present five cards
         ],
     )
 )
@@ -246,6 +246,27 @@ def _sum_tables() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 SUM_NEED, SUM_ROWS = _sum_tables()
 """SUM_NEED[base]: thermometer of the cards of a sum. SUM_ROWS[rank]: its rows start, end with two
 cards, end (the sums of exactly two cards come first)."""
+
+
+def _two_sums() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return SUMS_OF_TWO and DOUBLES."""
+    sums = np.zeros(1 << NUM_NUMBERS, np.int64)
+    for present in range(len(sums)):
+        ranks = [rank for rank in range(NUM_NUMBERS) if present >> rank & 1]
+        for low in ranks:
+            for high in ranks:
+                if low < high and low + high + 1 < NUM_NUMBERS:
+                    sums[present] |= 1 << (low + high + 1)
+    doubles = np.zeros(8, np.int64)
+    for twice in range(8):
+        for rank in range(3):
+            doubles[twice] |= (twice >> rank & 1) << (2 * rank + 1)
+    return sums, doubles
+
+
+SUMS_OF_TWO, DOUBLES = _two_sums()
+"""SUMS_OF_TWO[ranks on the table, as bits]: ranks that two unequal cards add to. DOUBLES[ranks A to
+3 of which two lie there]: ranks that two equal cards add to."""
 
 
 def _max_actions() -> int:

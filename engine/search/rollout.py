@@ -156,6 +156,9 @@ def _play_rows(game: Any, batch: Any, num_rows: Any, policy: Any, scratch: Any) 
     records, _, outcome, rng = scratch
     sides = num_sides(game)
     for row in range(num_rows):
+        if batch.wants_value[row] == 0:
+            batch.values[row] = 0.0
+            continue
         records[0] = batch.worlds[row]
         rng[0] = batch.seeds[row]
         play_out(game, policy, scratch)

@@ -307,6 +307,8 @@ def write_rows(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) ->
         descent.policy_row = write_row(game, forest, batch, plan, (t, d), mover)
         add_candidates(game, forest, batch, plan, t, d)
         descent.value_row = descent.policy_row
+        if with_value or descent.phase != AWAITS_VALUE:
+            batch.wants_value[descent.policy_row] = 0
     if with_value:
         descent.value_row = write_row(game, forest, batch, plan, (t, d), seat)
 
@@ -326,6 +328,7 @@ def write_row(game: Any, forest: Any, batch: Any, plan: Any, at: Any, seat: Any)
     batch.seats[row] = seat
     batch.worlds[row] = forest.worlds[t, d]
     batch.seeds[row] = next_u64(forest.rngs[t])
+    batch.wants_value[row] = 1
     batch.offsets[row + 1] = forest.counters[NUM_CANDIDATES]
     return row
 

@@ -39,7 +39,7 @@ def passed_ranks(passed: int) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
     for rank in range(1, 11):
         for how, flag in flags.items():
-            if int(passed) >> (2 * (rank - 1) + flag) & 1:
+            if int(passed) >> (rank - 1 + flag) & 1:
                 found.setdefault(rank, set()).add(how)
     return found
 
