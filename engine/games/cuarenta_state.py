@@ -165,9 +165,10 @@ RONDA_RANK = 3
 """``RONDA_RANK + rank`` where the rank is shown."""
 
 PASSED_BY_PLACING, PASSED_BY_TAKING = 0, 16
-"""First bits of the ranks in ``passed``, of two kinds: a card of the rank would have taken something,
-and the seat placed another card, or took with another one. Who holds the rank seldom does that. It
-follows from what all seats saw; forgotten when the seat plays the rank, and with the next five."""
+"""First bits of the ranks in ``passed``, of two kinds: a card of the rank would have taken
+something, and the seat placed another card, or took with another one. Who holds the rank seldom
+does that. It follows from what all saw; forgotten when the seat plays the rank, and with new cards.
+"""
 
 STATE: np.dtype[Any] = np.dtype(
     (
