@@ -86,7 +86,7 @@ ACTION_SIZE = A_SCORE + 1
 
 
 @kernel
-def _write_bits(mask: Any, out: Any, offset: Any) -> None:
+def write_bits(mask: Any, out: Any, offset: Any) -> None:
     """Set ``out[offset + i]`` for each bit ``i`` of ``mask``."""
     while mask != U0:
         out[offset + lowest(mask)] = 1.0
@@ -141,9 +141,9 @@ def encode_view(game: Any, view: Any, seat: Any, out: Any) -> None:
         out[i] = 0.0
     _write_three_levels(view.hands[seat], out, O_HAND)
     _write_three_levels(view.table, out, O_TABLE)
-    _write_bits(thermometer(view.piles[own]), out, O_OWN_PILE)
-    _write_bits(thermometer(view.piles[1 - own]), out, O_OTHER_PILE)
-    _write_bits(thermometer(unseen_cards(view, seat)), out, O_UNSEEN)
+    write_bits(thermometer(view.piles[own]), out, O_OWN_PILE)
+    write_bits(thermometer(view.piles[1 - own]), out, O_OTHER_PILE)
+    write_bits(thermometer(unseen_cards(view, seat)), out, O_UNSEEN)
     if view.ref >= 0:
         out[O_REF + (np.int64(view.ref) >> 2)] = 1.0
     _encode_seats(game, view, seat, out)

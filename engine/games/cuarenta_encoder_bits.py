@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.bits import U0, lowest, popcount, without_lowest
-from engine.games.cuarenta_encoder import stock_size
+from engine.bits import lowest, popcount
+from engine.games.cuarenta_encoder import stock_size, write_bits
 from engine.games.cuarenta_rules import (
     action_base,
     action_rank,
@@ -54,23 +54,15 @@ ACTION_SIZE = A_PLACE + 1  # 84
 
 
 @kernel
-def _write_cards(cards: Any, out: Any, offset: Any) -> None:
-    """Set ``out[offset + card]`` for each card of ``cards``."""
-    while cards != U0:
-        out[offset + lowest(cards)] = 1.0
-        cards = without_lowest(cards)
-
-
-@kernel
 def encode_view_bits(game: Any, view: Any, seat: Any, out: Any) -> None:
     """Write the observation (``float32[OBSERVATION_SIZE]``)."""
     own = seat & 1
     for i in range(OBSERVATION_SIZE):
         out[i] = 0.0
-    _write_cards(view.hands[seat], out, O_HAND)
-    _write_cards(view.table, out, O_TABLE)
-    _write_cards(view.piles[own], out, O_OWN_PILE)
-    _write_cards(view.piles[1 - own], out, O_OTHER_PILE)
+    write_bits(view.hands[seat], out, O_HAND)
+    write_bits(view.table, out, O_TABLE)
+    write_bits(view.piles[own], out, O_OWN_PILE)
+    write_bits(view.piles[1 - own], out, O_OTHER_PILE)
     if view.ref >= 0:
         out[O_REF + np.int64(view.ref)] = 1.0
     out[O_OWN_SCORE] = np.float32(view.scores[own]) / np.float32(40.0)
@@ -98,7 +90,7 @@ def encode_actions_bits(game: Any, view: Any, actions: Any, count: Any, out: Any
         rank = action_rank(code)
         features[A_CARD + lowest(hand & (NIBBLE << np.uint64(4 * rank)))] = 1.0
         taken = taken_cards(game, view.table, view.ref, code)
-        _write_cards(taken, features, A_TAKEN)
+        write_bits(taken, features, A_TAKEN)
         caida = is_caida(game, view, code, taken)
         features[A_CAIDA] = np.float32(caida)
         features[A_LIMPIA] = np.float32(is_paid_limpia(game, view, taken, caida))
