@@ -28,6 +28,8 @@ ELO_PER_NAT = 400.0 / math.log(10.0)
 SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 """Of a pair; the order of ``PairTally.scores``."""
 NUM_RESAMPLES = 200
+HOPELESS_ELO = 400.0
+"""Ten pairs lost for one won: how much more does not matter to anybody."""
 _QUANTILE = 1.959963984540054
 """Two-sided 95 % of the normal distribution."""
 _MAX_ITERATIONS = 100
@@ -269,28 +271,53 @@ def _covariance(counts: _Array, ends: Sequence[tuple[int, int]], strength: _Arra
     return result
 
 
-def most_informative(table: RatingTable, players: Sequence[int]) -> tuple[int, int] | None:
+def most_informative(
+    table: RatingTable, players: Sequence[int], focus: int
+) -> tuple[int, int] | None:
     """Return the two of ``players`` whose next pair tells most; None for fewer than two.
 
-    The greedy step of a D-optimal design (Fedorov, Theory of Optimal Experiments, 1972): a pair of
-    i and j adds p (1 - p) of information along t_i - t_j, so the one with the largest
-    p (1 - p) Var(t_i - t_j) shrinks the volume of the confidence region most. Ties go to the pair
-    that was played least, then to the older versions.
+    The greedy step of a linear-optimal design (Fedorov, Theory of Optimal Experiments, 1972): a
+    pair of i and j adds p (1 - p) of information along d = t_i - t_j and so takes
+    (c' S d)^2 / (1 / (p (1 - p)) + d' S d) off the variance of a contrast c; S is the covariance.
+    What is asked is how ``focus``, one of ``players``, compares with the others, each of these
+    contrasts weighted by 4 p (1 - p): it is near-equals whose order is open. A player that is
+    surely more than ``HOPELESS_ELO`` below it is left out. The anchor counts fully, since ratings
+    are differences to it. Ties go to the pair that was played least, then to the older versions.
     """
     chosen = sorted(set(players))
+    if len(chosen) < 2:
+        return None
     strangers = [p for p in chosen if p != ANCHOR and p not in versions_of(table)]
     blank = tuple(PairTally(first=ANCHOR, second=version) for version in strangers)
     ratings = rate(msgspec.structs.replace(table, tallies=table.tallies + blank), num_resamples=0)
     row = {version: index for index, version in enumerate(ratings.versions)}
+    rows = np.array([row[version] for version in chosen])
+    rating, covariance = ratings.rating[rows], ratings.covariance[np.ix_(rows, rows)]
+    centre = chosen.index(focus)
+    weights = 4.0 * _information(rating - rating[centre])
+    weights[[version == ANCHOR for version in chosen]] = 1.0
+    variance = np.diag(covariance) + covariance[centre, centre] - 2.0 * covariance[centre]
+    surely_at_most = rating - rating[centre] + _QUANTILE * np.sqrt(variance)
+    open_to = [
+        v == ANCHOR or e >= -HOPELESS_ELO for v, e in zip(chosen, surely_at_most, strict=True)
+    ]
+    contrasts = np.eye(len(chosen)) - np.eye(len(chosen))[centre]
     best: tuple[float, int, int, int] | None = None
     for i, first in enumerate(chosen):
-        for second in chosen[i + 1 :]:
-            a, b = row[first], row[second]
-            variance = ratings.covariance
-            spread = variance[a, a] + variance[b, b] - 2.0 * variance[a, b]
-            p = 1.0 / (1.0 + 10.0 ** ((ratings.rating[b] - ratings.rating[a]) / 400.0))
-            gain = round(float(p * (1.0 - p) * spread), 9)
-            played = sum(tally_between(table, first, second).scores)
-            key = (-gain, played, first, second)
+        for j in range(i + 1, len(chosen)):
+            if not (open_to[i] and open_to[j]):
+                continue
+            along = covariance[i] - covariance[j]
+            spread = float(along[i] - along[j])
+            information = float(_information(rating[i] - rating[j]))
+            removed = (contrasts @ along) ** 2 / (ELO_PER_NAT**2 / information + spread)
+            played = sum(tally_between(table, first, chosen[j]).scores)
+            key = (-round(float(weights @ removed), 9), played, first, chosen[j])
             best = key if best is None or key < best else best
     return None if best is None else (best[2], best[3])
+
+
+def _information(difference: _Array | np.float64) -> _Array:
+    """Return p (1 - p) of players that are ``difference`` Elo apart; never 0."""
+    p = 1.0 / (1.0 + 10.0 ** (np.asarray(difference) / 400.0))
+    return np.maximum(p * (1.0 - p), 1e-6)

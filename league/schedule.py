@@ -223,7 +223,7 @@ class RatingGames:
         if league.champion < 0:
             return None
         if self._block is None:
-            chosen = most_informative(self.table, self._players(league))
+            chosen = most_informative(self.table, self._players(league), league.champion)
             if chosen is None:
                 return None
             first, second = chosen

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -169,10 +170,24 @@ def test_the_oldest_versions_outside_the_pool_are_forgotten() -> None:
 
 
 def test_the_next_pair_is_one_that_tells_most() -> None:
-    assert most_informative(RatingTable(), [ANCHOR]) is None
+    assert most_informative(RatingTable(), [ANCHOR], ANCHOR) is None
     known = table(tally(ANCHOR, 0, 50, 0, 100, 0, 50), tally(0, 1, 50, 0, 100, 0, 50))
-    first, second = most_informative(known, [ANCHOR, 0, 1, 8]) or (0, 0)
+    first, second = most_informative(known, [ANCHOR, 0, 1, 8], 1) or (0, 0)
     assert 8 in (first, second), "nothing is known of version 8"
     # Far apart, a pair tells little: the nearer neighbour of the stranger's prior is preferred.
     lopsided = table(tally(ANCHOR, 0, 400, 0, 0, 0, 0), tally(ANCHOR, 1, 40, 0, 80, 0, 40))
-    assert most_informative(lopsided, [0, 1, 8]) == (1, 8)
+    assert most_informative(lopsided, [0, 1, 8], 1) == (1, 8)
+
+
+def test_a_version_that_always_loses_is_left_alone_for_near_equals() -> None:
+    played = table(tally(ANCHOR, 0, 0, 0, 2, 0, 30), tally(ANCHOR, 5, 10, 0, 44, 0, 10))
+    played = add_tally(played, tally(5, 6, 10, 0, 44, 0, 10))
+    met: Counter[int] = Counter()
+    for _ in range(40):
+        pair = most_informative(played, [ANCHOR, 0, 5, 6], 6)
+        assert pair is not None
+        met.update(pair)
+        scores = {0: (8, 0, 0, 0, 0)}.get(pair[0], (0, 0, 0, 0, 8) if pair[1] == 0 else None)
+        played = add_tally(played, tally(*pair, *(scores or (1, 0, 6, 0, 1))))
+    assert met[0] <= 3, "its variance is the largest, and nobody asks for it"
+    assert min(met[5], met[6]) >= 10
