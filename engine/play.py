@@ -155,10 +155,14 @@ class Table:
 
     def play_all(self) -> list[GameResult]:
         """Step until all jobs are played; return the results in the order in which they ended."""
-        results = self.step()
-        while self.num_active:
-            results += self.step()
-        return results
+        results: list[GameResult] = []
+        while True:
+            ended = self.step()
+            results += ended
+            # All games may have ended in this step while jobs are waiting; nothing ends in a step
+            # that found no job either.
+            if not ended and not self.num_active:
+                return results
 
     def _refill(self) -> None:
         for slot, held in enumerate(self._slot_jobs):

@@ -71,6 +71,11 @@ def test_a_game_does_not_depend_on_slots_or_neighbours() -> None:
     assert len({result.digest for result in wide.values()}) == len(jobs)
 
 
+def test_jobs_go_on_when_all_games_under_way_end_in_one_step() -> None:
+    jobs = pair_jobs(4, 0, 1)
+    assert set(played(jobs, 1)) == set(jobs)
+
+
 def test_equal_players_exchange_sides_and_play_the_same_game() -> None:
     results = Table(
         SPEC,
