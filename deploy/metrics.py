@@ -103,6 +103,14 @@ def _counters(status: RunStatus) -> Iterator[Metric]:
     yield _counter("full_searches", "Full searches in the ingested games.", totals.full_searches)
     yield _counter("examples", "Eligible policy examples ingested.", totals.examples)
     yield _counter("value_examples", "Value-only examples ingested.", totals.value_examples)
+    yield _counter("entries", "Entries read from the streams.", totals.entries)
+    rejected = CounterMetricFamily(
+        "cardleague_rejected_entries", "Entries that are no games of the run.", labels=["reason"]
+    )
+    for reason, count in sorted(totals.rejected.items()):
+        rejected.add_metric([reason], count)
+    yield rejected
+    yield _counter("evicted_games", "Training games that left the window.", totals.evicted_games)
     yield _counter("held_out_games", "Ingested games kept out of training.", totals.held_out_games)
     yield _counter(
         "lost_entries", "Accepted trajectories that the server lost.", totals.lost_entries
@@ -133,6 +141,7 @@ def _gauges(status: RunStatus) -> Iterator[Metric]:
         yield _gauge(f"{name}_per_second", f"Rate of {name} over the last seconds.", per_s)
     yield _gauge("training_seconds", "Training time over all invocations.", status.elapsed_s)
     yield _gauge("window_positions", "Positions in the window.", status.window_positions)
+    yield _gauge("window_games", "Training games in the window.", status.totals.window_games)
     yield _gauge("window_capacity", "Positions that fit the window.", status.window_capacity)
     yield _gauge("stream_entries", "Entries in the trajectory streams.", status.stream_entries)
     yield _gauge("stream_bytes", "Memory of the trajectory streams.", status.stream_bytes)

@@ -31,6 +31,8 @@ EXIT_REFUSED = 2
 CONNECT_LIMIT_S = 4.0
 MAX_OVERSUBSCRIPTION = 4
 """Configured CPUs for each that the machine has; a run for a larger machine would only crawl."""
+NEWEST_LOOKED_AT = 20
+"""Newest entries of each stream that say whether this program's schema is in use there."""
 LEAST_POSITION_BYTES = 32
 """No game's positions take less in the learner's window."""
 
@@ -164,15 +166,28 @@ def check_server(config: RunConfig, directory: RunDirectory) -> None:
 
 
 def _check_stream(client: Any, run_id: str, config: RunConfig) -> None:
-    """Raise TrajectoryError unless the newest game of each stream is of this program's schema."""
+    """Raise TrajectoryError when none of a stream's newest games is of this program's schema.
+
+    Single ones that are not are the learner's to reject: anybody may have written them.
+    """
     from replay.codec import decode_header
     from replay.redis_keys import PAYLOAD, RunKeys
     from replay.redis_link import call
+    from replay.trajectory import TrajectoryError
 
     for shard in range(config.replay.shards):
         stream = RunKeys(run_id).stream(str(shard))
-        for _, fields in call(client, "XREVRANGE", stream, "+", "-", "COUNT", 1):
-            decode_header(fields[PAYLOAD])
+        failed: TrajectoryError | None = None
+        for _, fields in call(client, "XREVRANGE", stream, "+", "-", "COUNT", NEWEST_LOOKED_AT):
+            try:
+                decode_header(fields.get(PAYLOAD, b""))
+            except TrajectoryError as error:
+                failed = failed or error
+            else:
+                failed = None
+                break
+        if failed is not None:
+            raise failed
 
 
 def check_device(config: RunConfig) -> None:

@@ -24,6 +24,8 @@ from learner.messages import LearnReply
 
 SELFPLAY, LEARNER, GATE = "selfplay", "learner", "gate"
 ROLES = (SELFPLAY, LEARNER, GATE)
+REJECTED_ALERT_S = 600.0
+"""How long an alert says that entries of the stream were rejected."""
 
 
 class WorkerRates:
@@ -64,6 +66,8 @@ class Tracker:
         self._worker_rates: dict[int, WorkerRates] = {}
         self._gate_plies = Rate()
         self._growth = {name: Growth() for name in ("games", "examples")}
+        self._rejected = sum(manifest.totals.rejected.values())
+        self._rejected_at = float("-inf")
         self.log: list[str] = []
         """Events in words since they were last taken, oldest first."""
         self.stream_full = ""
@@ -167,6 +171,12 @@ class Tracker:
         self._growth["games"].see(reply.totals.games, now)
         self._growth["examples"].see(reply.totals.examples, now)
         status.totals, status.metrics, status.step = reply.totals, reply.metrics, reply.step
+        for note in reply.notes:
+            self.say(note)
+        rejected = sum(reply.totals.rejected.values())
+        if rejected > self._rejected:
+            self._rejected_at = now
+        self._rejected = rejected
         status.window_positions = reply.window_positions
         worker = self._workers[LEARNER, 0]
         worker.device, worker.resident_bytes = reply.device, reply.resident_bytes
@@ -264,6 +274,9 @@ class Tracker:
         if self.stream_full:
             alerts.append(self.stream_full)
         alerts += learner_alerts(status.metrics, config.learner)
+        if self._clock() - self._rejected_at < REJECTED_ALERT_S:
+            words = ", ".join(f"{n} {word}" for word, n in sorted(status.totals.rejected.items()))
+            alerts.append(f"entries of the stream are rejected ({words} in all): see the log")
         if status.totals.lost_entries:
             alerts.append(f"{status.totals.lost_entries} accepted trajectories were lost")
         return alerts

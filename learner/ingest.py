@@ -1,11 +1,14 @@
 """Entries -> window: every accepted game once, counted, checked and kept.
 
+What is no game of this run is passed over, counted by reason and said in words: somebody may write
+into the stream, or another version of the program, and the games behind it are good ones.
+
 Room: learner. May import: numpy, msgspec, engine, replay, learner (targets, equity, config).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,6 +29,11 @@ ENTRIES_PER_READ = 256
 """Entries read between two updates at the most."""
 _REWARD_MEMORY = 0.999
 """Weight that the sums of the reward terms keep with each game."""
+_FIRST_NOTES = 3
+"""Rejected entries of each reason that are told one by one; later ones at powers of ten."""
+_MAX_NOTE = 300
+_MAX_COUNT = 1 << 40
+"""No game has so many plies or simulations."""
 
 
 class IngestState(msgspec.Struct, kw_only=True):
@@ -38,12 +46,15 @@ class IngestState(msgspec.Struct, kw_only=True):
     equity: EquityState | None
 
 
-class Ingest:
-    """Reads, decodes, checks and counts games, and keeps them in the split window.
+class _Opened(NamedTuple):
+    """A game that belongs here."""
 
-    Games of another run or other rules are an error and not skipped: all keys carry the run's id,
-    so that a foreign game in the stream is a fault that somebody has to see.
-    """
+    trajectory: Trajectory
+    facts: NDArray[Any] | None
+
+
+class Ingest:
+    """Reads, decodes, checks and counts games, and keeps them in the split window."""
 
     def __init__(
         self,
@@ -73,6 +84,7 @@ class Ingest:
         )
         self.controller = self._new_controller(None)
         self.totals = IngestedTotals()
+        self._notes: list[str] = []
         self._reward_sums = np.zeros(len(spec.reward_terms))
 
     def _new_controller(self, state: ControllerState | None) -> SamplesPerInsert:
@@ -88,17 +100,39 @@ class Ingest:
     def read(self, timeout_s: float) -> int:
         """Ingest up to ENTRIES_PER_READ new entries; wait ``timeout_s`` for the first one.
 
-        Returns how many there were. Raises TrajectoryError for a game that does not belong here.
+        Returns how many there were, rejected ones included.
         """
         entries = self._reader.read(ENTRIES_PER_READ, timeout_s)
         for entry in entries:
-            self._ingest(entry)
+            self.totals.entries += 1
+            try:
+                self._ingest(entry)
+            except TrajectoryError as error:
+                self._reject(entry, error)
         self.totals.lost_entries = self._reader.state.num_lost
         return len(entries)
 
+    def take_notes(self) -> tuple[str, ...]:
+        """Return what the log has to say since the last call."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+    def _reject(self, entry: Entry, error: TrajectoryError) -> None:
+        if not entry.fault:
+            self.split.skip(entry)
+        rejected, reason = self.totals.rejected, error.reason
+        count = rejected[reason] = rejected.get(reason, 0) + 1
+        if count <= _FIRST_NOTES or count == 10 ** (len(str(count)) - 1):
+            writer = f" of {entry.producer}" if entry.producer else ""
+            text = f"entry {entry.cursor}{writer} rejected: {error} ({reason}, number {count})"
+            self._notes.append(text[:_MAX_NOTE])
+
     def _ingest(self, entry: Entry) -> None:
-        trajectory = self._open(entry)
-        window = self.split.add(entry, trajectory, facts_of(trajectory, self._config))
+        """Count and keep a game. Raises TrajectoryError, and nothing has changed then."""
+        trajectory, facts = self._open(entry)
+        training = self.split.training
+        before = training.num_games
+        window = self.split.add(entry, trajectory, facts)
         header, flags = trajectory.header, trajectory.examples["flags"]
         eligible = trajectory.num_eligible()
         totals = self.totals
@@ -113,20 +147,25 @@ class Ingest:
         if window is self.split.held_out:
             totals.held_out_games += 1
             return
+        totals.evicted_games += before + 1 - training.num_games
+        totals.window_games = training.num_games
         # The table makes targets: it may not see held-out games either.
         self.controller.inserted(eligible)
         if self.equity is not None:
             self.equity.observe(header.hand_ends, header.returns)
 
-    def _open(self, entry: Entry) -> Trajectory:
+    def _open(self, entry: Entry) -> _Opened:
+        """Return the game in ``entry``. Raises TrajectoryError for what is no game of this run."""
+        if entry.fault:
+            raise TrajectoryError(entry.fault, "stray")
         trajectory = decode(entry.payload, self._spec)
         if trajectory.header.run_id != self._run_id:
             raise TrajectoryError(
-                f"entry {entry.cursor} of {entry.producer} belongs to run "
-                f"{trajectory.header.run_id!r}, this is run {self._run_id!r}"
+                f"belongs to run {trajectory.header.run_id!r}, this is run {self._run_id!r}", "run"
             )
-        _check_visits(trajectory, entry)
-        return trajectory
+        _check_header(trajectory, self._spec)
+        _check_visits(trajectory)
+        return _Opened(trajectory, facts_of(trajectory, self._config))
 
     def reward_shares(self) -> dict[str, float]:
         """Return the share of each reward term in the absolute differences between the sides."""
@@ -157,22 +196,54 @@ class Ingest:
         if self.equity is not None and state.equity is not None:
             self.equity.restore(state.equity)
         self._reader.state = state.reader
-        self.split.clear()
-        for entry in self._reader.rebuild():
-            trajectory = self._open(entry)
-            self.split.add(entry, trajectory, facts_of(trajectory, self._config))
+        self._rebuild()
+        totals = self.totals
+        # A snapshot of an earlier program did not count entries; it had rejected none.
+        totals.entries = max(totals.entries, totals.games + sum(totals.rejected.values()))
+        totals.window_games = self.split.training.num_games
+        totals.evicted_games = totals.games - totals.held_out_games - totals.window_games
         self.controller = self._new_controller(state.controller)
         self.controller.rebuilt(self.split.training.num_eligible)
         self.totals.lost_entries = self._reader.state.num_lost
 
+    def _rebuild(self) -> None:
+        self.split.clear()
+        refused = 0
+        for entry in self._reader.rebuild():
+            try:
+                self.split.add(entry, *self._open(entry))
+            except TrajectoryError as error:  # counted when it was read, or of an older program
+                self.split.skip(entry)
+                refused += 1
+                words = str(error)
+        if refused:
+            text = f"rebuilding the window passed over {refused} entries, the last one: {words}"
+            self._notes.append(text[:_MAX_NOTE])
 
-def _check_visits(trajectory: Trajectory, entry: Entry) -> None:
+
+def _check_header(trajectory: Trajectory, spec: GameSpec) -> None:
+    """Raise TrajectoryError for facts of the game that no game of ``spec`` has."""
+    header = trajectory.header
+    counts = (header.num_plies, header.num_simulations, header.num_full_searches)
+    if not all(0 <= count <= _MAX_COUNT for count in counts):
+        raise TrajectoryError(f"plies, simulations, full searches {counts}: no game has these")
+    if any(len(terms) != len(spec.reward_terms) for terms in header.reward_terms):
+        raise TrajectoryError(f"reward terms {header.reward_terms}, expected {spec.reward_terms}")
+    figures = [*header.returns, *(term for terms in header.reward_terms for term in terms)]
+    if not np.all(np.isfinite(figures)):
+        raise TrajectoryError(f"returns {header.returns}, reward terms {header.reward_terms}")
+    rows = [row for ends in header.hand_ends for row in ends]
+    if rows and not 0 <= min(rows) <= max(rows) < spec.num_equity_states:
+        raise TrajectoryError(
+            f"equity rows {min(rows)} to {max(rows)}: allowed are 0 to {spec.num_equity_states - 1}"
+        )
+
+
+def _check_visits(trajectory: Trajectory) -> None:
     """Raise TrajectoryError for a policy example without a single visit."""
     counts: NDArray[np.int64] = trajectory.examples["num_actions"].astype(np.int64)
     row = np.repeat(np.arange(len(counts)), counts)
     totals = np.bincount(row, weights=trajectory.visits, minlength=len(counts))
     policy = (trajectory.examples["flags"] & POLICY) != 0
     if np.any(totals[policy] == 0):
-        raise TrajectoryError(
-            f"entry {entry.cursor} of {entry.producer}: a policy example without a visit"
-        )
+        raise TrajectoryError("a policy example without a visit", "visits")

@@ -25,8 +25,16 @@ class LearnRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IngestedTotals(msgspec.Struct, kw_only=True):
-    """Exact totals of all ingested trajectories since the run began (in the snapshot)."""
+    """Exact totals of all ingested entries since the run began (in the snapshot).
 
+    Always ``entries = games + sum(rejected.values())`` and
+    ``games = window_games + evicted_games + held_out_games``.
+    """
+
+    entries: int = 0
+    """Entries of the streams, each once; the rejected ones included."""
+    rejected: dict[str, int] = {}
+    """By reason (replay.trajectory.Reason): entries that are no games of this run."""
     games: int = 0
     plies: int = 0
     simulations: int = 0
@@ -36,7 +44,16 @@ class IngestedTotals(msgspec.Struct, kw_only=True):
     value_examples: int = 0
     """Value-only examples."""
     held_out_games: int = 0
+    window_games: int = 0
+    """Training games in the window now."""
+    evicted_games: int = 0
+    """Training games that are not in the window any more: newer ones took their place, or a
+    rebuild did not find them."""
     lost_entries: int = 0
+
+    def copy(self) -> IngestedTotals:
+        """Return totals that do not change with these."""
+        return msgspec.structs.replace(self, rejected=dict(self.rejected))
 
 
 class LearnMetrics(msgspec.Struct, kw_only=True):
@@ -78,6 +95,8 @@ class LearnReply(msgspec.Struct, kw_only=True):
     step: int = 0
     """Optimizer steps since the run began."""
     totals: IngestedTotals = msgspec.field(default_factory=IngestedTotals)
+    notes: tuple[str, ...] = ()
+    """What the log has to say of rejected entries, in words."""
     metrics: LearnMetrics = msgspec.field(default_factory=LearnMetrics)
     window_positions: int = 0
     insert_budget: int = -1

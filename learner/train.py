@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import msgspec
 import numpy as np
 import psutil
 from numpy.typing import NDArray
@@ -114,7 +113,6 @@ class Learner:
 
         Raises:
             ValueError: a request of another epoch, or a version number that was used before.
-            TrajectoryError: a game in the stream that does not belong there.
             ExportError: a version that does not answer as the network does.
         """
         if request.epoch != self._epoch:
@@ -129,7 +127,8 @@ class Learner:
             if request.snapshot:
                 reply.snapshot = self._snapshot()
         reply.num_updates, reply.step = sums.num_updates, self._progress.step
-        reply.totals = msgspec.structs.replace(self._ingest.totals)
+        reply.totals = self._ingest.totals.copy()
+        reply.notes = self._ingest.take_notes()
         reply.metrics = self._metrics()
         reply.window_positions = self._ingest.split.training.num_eligible
         reply.insert_budget = self._ingest.controller.insert_budget()

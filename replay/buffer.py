@@ -28,6 +28,8 @@ class Entry(NamedTuple):
     """replay.codec bytes."""
     shard: str = "0"
     """Stream that it was read from."""
+    fault: str = ""
+    """Why this is no trajectory of any producer, in words; such an entry has no sequence."""
 
 
 class ReaderState(msgspec.Struct, kw_only=True):
@@ -45,6 +47,8 @@ class ReaderState(msgspec.Struct, kw_only=True):
     """Per shard: entries ingested from that edge on (what a rebuild has to find)."""
     floors: dict[str, int] = {}
     """Per producer: the lowest sequence number in the window; what lies below is no part of it."""
+    strays: dict[str, str] = {}
+    """Per shard: the last entry met that was no trajectory; at or below it none counts again."""
     num_lost: int = 0
     """Accepted entries that were gone when the stream was read (flush, failover, old backup)."""
 
@@ -87,12 +91,15 @@ class TrajectoryReader(Protocol):
     def read(self, max_entries: int, timeout_s: float) -> list[Entry]:
         """Return new entries (empty after ``timeout_s``); repeats are dropped by the marks.
 
-        Advances ``state``: what is returned counts as ingested.
+        Advances ``state``: what is returned counts as ingested. What is no trajectory of any
+        producer is among them once, with its ``fault``.
         """
         ...
 
     def rebuild(self) -> Iterator[Entry]:
         """Yield the entries of the window that ``state`` describes, in the order of ingestion.
+
+        Those that were refused when they were read are among them.
 
         To be read to its end before the first ``read``: what is missing then is added to
         ``state.num_lost``. Nothing here counts as ingested again.

@@ -94,12 +94,15 @@ def decode(payload: bytes, spec: GameSpec) -> Trajectory:
     envelope, frame = _open(payload)
     header = envelope.header
     if header.game != spec.name:
-        raise TrajectoryError(f"a trajectory of game {header.game!r}, expected {spec.name!r}")
+        raise TrajectoryError(
+            f"a trajectory of game {header.game!r}, expected {spec.name!r}", "game"
+        )
     expected = record_fingerprint(spec.state_dtype)
     if envelope.record != expected:
         raise TrajectoryError(
             f"a trajectory with state record {envelope.record} of {spec.name} (written by engine "
-            f"{header.engine_hash}), this program has {expected}"
+            f"{header.engine_hash}), this program has {expected}",
+            "record",
         )
     examples_bytes = envelope.num_examples * EXAMPLE.itemsize
     views_bytes = envelope.num_examples * spec.state_dtype.itemsize
@@ -123,27 +126,38 @@ def decode_header(payload: bytes) -> Header:
 def _open(payload: bytes) -> tuple[_Envelope, bytes]:
     """Check prefix, schema, lengths and digest; return the envelope and the compressed frame."""
     if len(payload) < _PREFIX_BYTES:
-        raise TrajectoryError(f"{len(payload)} bytes are too few for a trajectory: cut off")
+        raise TrajectoryError(
+            f"{len(payload)} bytes are too few for a trajectory: cut off", "damaged"
+        )
     prefix = payload[: _PREFIX.size]
     magic, schema, reserved, header_bytes, frame_bytes = _PREFIX.unpack(prefix)
     if magic != MAGIC:
-        raise TrajectoryError(f"not a trajectory: starts with {magic!r}, expected {MAGIC!r}")
+        raise TrajectoryError(
+            f"not a trajectory: starts with {magic!r}, expected {MAGIC!r}", "damaged"
+        )
     if schema != SCHEMA_VERSION:
-        raise TrajectoryError(f"trajectory schema {schema}, this program reads {SCHEMA_VERSION}")
+        raise TrajectoryError(
+            f"trajectory schema {schema}, this program reads {SCHEMA_VERSION}", "schema"
+        )
     total = _PREFIX_BYTES + header_bytes + frame_bytes
     if len(payload) != total:
-        raise TrajectoryError(f"trajectory of {total} bytes has {len(payload)}: cut or damaged")
+        raise TrajectoryError(
+            f"trajectory of {total} bytes has {len(payload)}: cut or damaged", "damaged"
+        )
     encoded = payload[_PREFIX_BYTES : _PREFIX_BYTES + header_bytes]
     frame = payload[_PREFIX_BYTES + header_bytes :]
     if reserved or payload[_PREFIX.size : _PREFIX_BYTES] != _digest(prefix, encoded, frame):
-        raise TrajectoryError("trajectory is damaged: its digest does not match")
+        raise TrajectoryError("trajectory is damaged: its digest does not match", "damaged")
     try:
         envelope = _DECODER.decode(encoded)
     except msgspec.MsgspecError as error:
-        raise TrajectoryError(f"trajectory header is not of schema {schema}: {error}") from error
+        raise TrajectoryError(
+            f"trajectory header is not of schema {schema}: {error}", "schema"
+        ) from error
     if envelope.header.schema_version != schema:
         raise TrajectoryError(
-            f"trajectory header says schema {envelope.header.schema_version}, its prefix {schema}"
+            f"trajectory header says schema {envelope.header.schema_version}, its prefix {schema}",
+            "schema",
         )
     return envelope, frame
 
@@ -160,10 +174,12 @@ def _decompress(frame: bytes, expected_bytes: int) -> bytes:
     try:
         size = zstandard.frame_content_size(frame)
         if size != expected_bytes or not 0 <= size <= _MAX_BODY_BYTES:
-            raise TrajectoryError(f"trajectory arrays of {size} bytes, expected {expected_bytes}")
+            raise TrajectoryError(
+                f"trajectory arrays of {size} bytes, expected {expected_bytes}", "damaged"
+            )
         return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
-        raise TrajectoryError(f"trajectory arrays do not unpack: {error}") from error
+        raise TrajectoryError(f"trajectory arrays do not unpack: {error}", "damaged") from error
 
 
 def _to_columns(records: NDArray[Any]) -> bytes:

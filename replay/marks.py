@@ -30,6 +30,11 @@ def ingest(state: ReaderState, shard: str, entries: Iterable[Entry]) -> list[Ent
     fresh: list[Entry] = []
     for entry in entries:
         state.cursors[shard] = entry.cursor
+        if entry.fault:
+            if cursor_key(entry.cursor) > cursor_key(state.strays.get(shard, START)):
+                state.strays[shard] = entry.cursor
+                fresh.append(entry)
+            continue
         mark = state.marks.get(entry.producer, 0)
         if entry.sequence <= mark:
             continue
@@ -53,6 +58,8 @@ def rebuild_shard(
     seen: dict[str, int] = {}
     found = 0
     for entry in entries:
+        if entry.fault:
+            continue
         lowest = state.floors.get(entry.producer)
         if entry.sequence > state.marks.get(entry.producer, 0):
             continue

@@ -37,12 +37,20 @@ class MemoryStore:
 
     def append(self, shard: str, producer: str, sequence: int, payload: bytes) -> None:
         """Add one entry to the end of a shard. Raises ValueError for an unknown shard."""
+        self._append(Entry("", producer, sequence, payload, shard))
+
+    def append_stray(self, shard: str, fault: str) -> None:
+        """Add what no producer has written, as anybody may do to a server's stream."""
+        self._append(Entry("", "", 0, b"", shard, fault))
+
+    def _append(self, entry: Entry) -> None:
+        shard = entry.shard
         if shard not in self._streams:
             raise ValueError(f"shard {shard!r}: allowed are {', '.join(self.shards)}")
         with self._changed:
             cursor = f"{self._next}-0"
             self._next += 1
-            self._streams[shard].append(Entry(cursor, producer, sequence, payload, shard))
+            self._streams[shard].append(entry._replace(cursor=cursor))
             self._ends[shard] = cursor
             self._changed.notify_all()
 

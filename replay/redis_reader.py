@@ -22,9 +22,11 @@ from replay.marks import START, cursor_key, ingest, rebuild_shard
 from replay.redis_buffer import Backoff
 from replay.redis_keys import PAYLOAD, PRODUCER, SEQUENCE, RunKeys
 from replay.redis_link import Command, Link, ReplyError, StoreRefused, StoreUnreachable
-from replay.trajectory import TrajectoryError
 
 _REBUILD_BATCH = 256
+_MAX_SEQUENCE = 1 << 53
+"""No producer counts so far; a stray number must not lift a mark, nor break a snapshot."""
+_SHOWN_FIELDS = 5
 
 
 class RedisReader:
@@ -225,10 +227,15 @@ def _checked(reply: Any) -> Any:
 
 
 def _entry(row: Any, shard: str) -> Entry:
+    """Return the entry of a stream's row; one that names no producer has a ``fault``."""
     cursor, fields = row[0].decode(), row[1] or []
     known = dict(zip(fields[::2], fields[1::2], strict=True))
     try:
         producer, sequence = known[PRODUCER].decode(), int(known[SEQUENCE])
-        return Entry(cursor, producer, sequence, known[PAYLOAD], shard)
-    except (KeyError, ValueError) as error:
-        raise TrajectoryError(f"entry {cursor} of shard {shard} is not a trajectory") from error
+        if 1 <= sequence <= _MAX_SEQUENCE:
+            return Entry(cursor, producer, sequence, known[PAYLOAD], shard)
+    except (KeyError, ValueError):
+        pass
+    names = ", ".join(repr(name[:20])[1:] for name in list(known)[:_SHOWN_FIELDS])
+    fault = f"no trajectory of any producer (its fields: {names or 'none'})"
+    return Entry(cursor, "", 0, b"", shard, fault)

@@ -98,8 +98,12 @@ class SplitWindow:
             serial=serial,
             facts=facts,
         )
-        self._serials[entry.shard] = serial + 1
+        self.skip(entry)
         return window
+
+    def skip(self, entry: Entry) -> None:
+        """Count an entry that no window takes: a rebuild finds it all the same."""
+        self._serials[entry.shard] = self._serials.get(entry.shard, 0) + 1
 
     def clear(self) -> None:
         """Forget all games."""

@@ -12,7 +12,7 @@ implementation of every rule's bookkeeping; views compress to about the same siz
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -99,8 +99,18 @@ class Trajectory:
         return int(np.count_nonzero(self.examples["flags"] & POLICY))
 
 
+Reason: TypeAlias = Literal[
+    "stray", "damaged", "schema", "game", "record", "rules", "run", "visits", "content", "size"
+]
+"""Why an entry of a stream is refused, in a word; what is counted and shown by it."""
+
+
 class TrajectoryError(ValueError):
     """Bytes that are not a trajectory of this schema, game or engine; names what differs."""
+
+    def __init__(self, message: str, reason: Reason = "content") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def validate(trajectory: Trajectory) -> None:

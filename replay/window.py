@@ -184,8 +184,9 @@ class Window:
         """Copy a game in, evicting the oldest ones; return its number of eligible positions.
 
         Raises:
-            TrajectoryError: the game does not belong in here: other rules, seats or sides.
-            ValueError: the game alone is larger than the window, or ``facts`` do not fit.
+            TrajectoryError: the game does not belong in here: other rules, seats or sides, or it
+                alone is larger than the window. The window is as it was.
+            ValueError: ``facts`` do not fit.
         """
         self._check(trajectory, facts)
         flags = trajectory.examples["flags"]
@@ -224,10 +225,14 @@ class Window:
     def _check(self, trajectory: Trajectory, facts: NDArray[Any] | None) -> None:
         header, examples = trajectory.header, trajectory.examples
         if header.game != self.spec.name:
-            raise TrajectoryError(f"a game of {header.game!r}, this window holds {self.spec.name}")
+            raise TrajectoryError(
+                f"a game of {header.game!r}, this window holds {self.spec.name}", "game"
+            )
         if header.rules != self._rules:
             differing = sorted(set(header.rules.items()) ^ set(self._rules.items()))
-            raise TrajectoryError(f"rules of the game differ from the window's in {differing}")
+            raise TrajectoryError(
+                f"rules of the game differ from the window's in {differing}", "rules"
+            )
         sides = {len(header.returns), len(header.reward_terms)} | {len(e) for e in header.hand_ends}
         if sides != {self._num_sides}:
             raise TrajectoryError(f"a game of {sides} sides, expected {self._num_sides}")
@@ -247,9 +252,10 @@ class Window:
         )
         for name, needed, bound in bounds:
             if needed > bound:
-                raise ValueError(
+                raise TrajectoryError(
                     f"a game with {needed} {name} does not fit in a window for {bound} of them: "
-                    f"window of {self.capacity} positions is too small"
+                    f"window of {self.capacity} positions is too small",
+                    "size",
                 )
         while self._games and (
             self._eligible.count + held.num_eligible > self.capacity

@@ -82,12 +82,16 @@ def running_status() -> RunStatus:
         elapsed_s=252.0,
         limit_s=600.0,
         totals=IngestedTotals(
+            entries=5130,
+            rejected={"run": 2, "schema": 5},
             games=5123,
             plies=612345,
             simulations=18123456,
             full_searches=183703,
             examples=183210,
             held_out_games=512,
+            window_games=4000,
+            evicted_games=611,
         ),
         metrics=LearnMetrics(
             policy_loss=0.912,

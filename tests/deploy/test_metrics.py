@@ -56,6 +56,10 @@ def test_counters_are_the_exact_totals(metrics: Metrics) -> None:
     assert value(samples, "simulations_total") == 2**53 - 1
     assert value(samples, "examples_total") == 183210
     assert value(samples, "updates_total") == 655
+    assert value(samples, "entries_total") == 5130
+    assert value(samples, "rejected_entries_total", reason="schema") == 5
+    assert value(samples, "evicted_games_total") == 611
+    assert value(samples, "window_games") == 4000
     assert value(samples, "worker_restarts_total") == 1
     assert value(samples, "gates_total", outcome="promoted") == 2
     assert value(samples, "gates_total", outcome="undecided") == 0
@@ -87,7 +91,7 @@ def test_processes_are_labelled_by_role_node_and_slot(metrics: Metrics) -> None:
     assert value(samples, "worker_simulations_per_second", **labels) == 61234.0
     assert value(samples, "worker_up", role="gate", node="here", slot="0") == 0
     names = {name for _, labels in samples for name, _ in labels}
-    learning = {"head", "data", "target", "outcome", "term", "state"}
+    learning = {"head", "data", "target", "outcome", "term", "state", "reason"}
     strength = {"opponent", "simulations", "model", "side", "figure", "bound"}
     assert names == {"role", "node", "slot"} | learning | strength
 

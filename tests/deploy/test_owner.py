@@ -580,6 +580,19 @@ def test_status_is_what_readers_find(world: World) -> None:
     ]
 
 
+def test_rejected_entries_raise_an_alert_and_the_log_says_why(world: World) -> None:
+    tracker = world.owner.tracker
+    learn(world, totals=IngestedTotals(entries=5, games=3, rejected={"schema": 2}), notes=("why",))
+    assert "why" in tracker.take_log()
+    (alert,) = tracker.refresh().alerts
+    assert "rejected (2 schema in all)" in alert
+    world.clock.now += 601  # none lately
+    learn(world, totals=IngestedTotals(entries=6, games=4, rejected={"schema": 2}))
+    assert tracker.refresh().alerts == []
+    learn(world, totals=IngestedTotals(entries=7, games=4, rejected={"run": 1, "schema": 2}))
+    assert "1 run, 2 schema" in tracker.refresh().alerts[0]
+
+
 def test_alerts_name_their_figures(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = world.owner.tracker
     assert tracker.refresh().alerts == []

@@ -3,7 +3,7 @@
 * Version 0 is the untrained network and comes before anything else; versions have parents.
 * It learns: held-out losses fall towards the teacher's entropy.
 * Totals are exact; samples per insert bounds training; without data nothing is trained.
-* Held-out games never reach a batch; games of another run or without a visit are refused.
+* Held-out games never reach a batch; games of another run are passed over.
 * Same seed and same entries, same bytes; another seed, others.
 * Bounds: updates a call, epoch, version numbers, window; a budget of time ends the call.
 """
@@ -27,7 +27,7 @@ from learner.update import learning_rate
 from replay.codec import decode, encode
 from replay.memory import MemoryReader, MemoryStore
 from replay.split import is_held_out
-from replay.trajectory import POLICY, Trajectory, TrajectoryError
+from replay.trajectory import POLICY, Trajectory
 from replay.window import Window
 from tests.learner.kuhn_data import RUN, SPEC, config, new_learner, payloads, play, write
 
@@ -159,23 +159,17 @@ def test_updates_sample_the_newest_part_of_the_window(monkeypatch: pytest.Monkey
     assert max(shares) < 1.0
 
 
-def test_games_of_another_run_are_refused() -> None:
+def test_games_of_another_run_are_passed_over_and_told() -> None:
     game = decode(GAMES[0], SPEC)
     foreign = msgspec.structs.replace(game.header, run_id="other")
     payload = encode(Trajectory(foreign, game.examples, game.views, game.visits))
-    learner = new_learner(MemoryReader(filled_store([payload])))
+    learner = new_learner(MemoryReader(filled_store([payload, *GAMES[:20]])))
     run(learner, 1)
-    with pytest.raises(TrajectoryError, match="'other', this is run 'kuhn-run'"):
-        learner.step(LearnRequest(epoch=1, next_version=1))
-
-
-def test_policy_example_without_a_visit_is_refused() -> None:
-    game = next(g for g in (decode(p, SPEC) for p in GAMES) if g.num_eligible())
-    game.visits[:2] = 0
-    learner = new_learner(MemoryReader(filled_store([encode(game)])))
-    run(learner, 1)
-    with pytest.raises(TrajectoryError, match="without a visit"):
-        learner.step(LearnRequest(epoch=1, next_version=1))
+    reply = learner.step(LearnRequest(epoch=1, next_version=1))
+    assert (reply.totals.rejected, reply.totals.games) == ({"run": 1}, 20)
+    (note,) = reply.notes
+    assert "'other', this is run 'kuhn-run'" in note
+    assert learner.step(LearnRequest(epoch=1, next_version=1)).notes == ()
 
 
 def test_same_seed_same_versions() -> None:

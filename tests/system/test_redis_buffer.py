@@ -45,7 +45,6 @@ from replay.redis_link import (
     redacted,
 )
 from replay.redis_reader import RedisReader
-from replay.trajectory import TrajectoryError
 from tests.replay.games import make_trajectory
 from tests.replay.test_streams import assert_same_windows, ingest_all, new_split, rebuilt_from
 
@@ -495,10 +494,27 @@ def test_shards_are_read_together_and_marked_apart(ends: Ends) -> None:
     reader.close()
 
 
-def test_stray_entry_is_an_error_that_names_it(ends: Ends, client: Any) -> None:
-    cursor = call(client, "XADD", RUN.stream("0"), "*", "some", "thing").decode()
-    with pytest.raises(TrajectoryError, match=cursor):
-        ends.reader().read(5, 0.0)
+def test_stray_entries_are_told_once_and_what_follows_is_read(ends: Ends, client: Any) -> None:
+    writer, reader = ends.writer(), ends.reader()
+    write(writer, 1, 2)
+    stray = [
+        ("some", "thing"),
+        (PRODUCER, "w", SEQUENCE, "many", PAYLOAD, b""),
+        (PRODUCER, "w", SEQUENCE, 10**40, PAYLOAD, b""),
+        (PRODUCER, b"\xff", SEQUENCE, 3, PAYLOAD, b""),
+        (PRODUCER, "w", SEQUENCE, 3),
+    ]
+    cursors = [call(client, "XADD", RUN.stream("0"), "*", *row).decode() for row in stray]
+    write(writer, 3, 4)
+    entries = reader.read(20, 0.0)
+    assert [e.sequence for e in entries if not e.fault] == [1, 2, 3, 4]
+    assert [e.cursor for e in entries if e.fault] == cursors
+    assert "'some'" in next(e.fault for e in entries if e.fault)
+    assert reader.state.marks == {"w": 4}
+    # Read again from the start, as after an old backup: neither games nor strays count again.
+    again = ReaderState(marks={"w": 4}, strays={"0": cursors[-1]})
+    assert ends.reader(again).read(20, 0.0) == []
+    assert reader.state.num_lost == again.num_lost == 0
 
 
 # --- owner ----------------------------------------------------------------------------------------
