@@ -1,6 +1,6 @@
 """The window that the learner samples: the newest games, in preallocated arrays.
 
-Room: replay. May import: numpy, engine (rules of sides), replay.trajectory.
+Room: replay. May import: numpy, engine (rules of sides), replay (trajectory, records).
 
 Positions lie in rings: one of slots (an example each), two of slot numbers in order of age (those
 with a policy target, and value-only ones), one of visit counts. A game is stored whole and evicted
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from engine import rules
 from engine.game import GameSpec
+from replay.records import Records
 from replay.trajectory import EXAMPLE, POLICY, VALUE, Trajectory, TrajectoryError
 
 LAST_HAND = -1
@@ -82,7 +83,7 @@ class _Ring:
 
     def by_age(self, ages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slots at ``ages`` (0 is the oldest)."""
-        return self.slots[(self.tail + ages) % len(self.slots)]
+        return self.slots.take(self.tail + ages, mode="wrap")
 
 
 class Window:
@@ -118,14 +119,19 @@ class Window:
         self._visit_capacity = max(capacity * actions_per_position, spec.max_actions)
         num_slots = capacity + self._value_capacity
         self._num_slots = num_slots
-        self._views = np.zeros(num_slots, spec.state_dtype)
-        self._examples = np.zeros(num_slots, EXAMPLE)
+        columns = {
+            "view": spec.state_dtype,
+            "example": EXAMPLE,
+            "visit_start": np.dtype(np.int64),
+            "outcome": np.dtype((np.float32, (self._num_sides,))),
+            "shaped": np.dtype(np.float32),
+            "equity_row": np.dtype(np.int32),
+        }
+        self._has_facts = facts_dtype is not None
+        if facts_dtype is not None:
+            columns["facts"] = facts_dtype
+        self._slots = Records(num_slots, columns)
         self._visits = np.zeros(self._visit_capacity, np.uint16)
-        self._visit_start = np.zeros(num_slots, np.int64)
-        self._outcome = np.zeros((num_slots, self._num_sides), np.float32)
-        self._shaped = np.zeros(num_slots, np.float32)
-        self._equity_row = np.zeros(num_slots, np.int32)
-        self._facts = None if facts_dtype is None else np.zeros(num_slots, facts_dtype)
         self._slot_head, self._visit_head = 0, 0
         self._slots_used, self._visits_used = 0, 0
         self._eligible, self._values = _Ring(capacity), _Ring(self._value_capacity)
@@ -151,10 +157,8 @@ class Window:
     @property
     def nbytes(self) -> int:
         """Bytes of the preallocated arrays."""
-        arrays = [self._views, self._examples, self._visits, self._visit_start, self._outcome]
-        arrays += [self._shaped, self._equity_row, self._eligible.slots, self._values.slots]
-        facts = 0 if self._facts is None else self._facts.nbytes
-        return facts + sum(array.nbytes for array in arrays)
+        rings = self._eligible.slots.nbytes + self._values.slots.nbytes
+        return self._slots.nbytes + rings + self._visits.nbytes
 
     @property
     def games(self) -> deque[HeldGame]:
@@ -207,7 +211,7 @@ class Window:
         )
         self._make_room(held)
         slots = (self._slot_head + np.arange(held.num_examples)) % self._num_slots
-        self._write(trajectory, slots, facts)
+        self._write(trajectory, facts)
         self._eligible.push(slots[eligible])
         self._values.push(slots[value_only])
         self._slot_head = (self._slot_head + held.num_examples) % self._num_slots
@@ -238,7 +242,7 @@ class Window:
             raise TrajectoryError(f"a game of {sides} sides, expected {self._num_sides}")
         if len(examples) and int(examples["seat"].max()) >= len(self._side_of_seat):
             raise TrajectoryError(f"an example of seat {int(examples['seat'].max())}")
-        if (facts is None) != (self._facts is None) or (
+        if (facts is None) == self._has_facts or (
             facts is not None and len(facts) != len(examples)
         ):
             raise ValueError("facts are needed exactly when the window has a column for them")
@@ -272,17 +276,11 @@ class Window:
         self._slots_used -= oldest.num_examples
         self._visits_used -= oldest.num_visits
 
-    def _write(
-        self, trajectory: Trajectory, slots: NDArray[np.int64], facts: NDArray[Any] | None
-    ) -> None:
+    def _write(self, trajectory: Trajectory, facts: NDArray[Any] | None) -> None:
+        """Write a game behind the newest one."""
         header, examples = trajectory.header, trajectory.examples
-        self._views[slots] = np.asarray(trajectory.views)
-        self._examples[slots] = examples
-        if self._facts is not None:
-            self._facts[slots] = facts
         counts = examples["num_actions"].astype(np.int64)
         starts = self._visit_head + np.cumsum(counts) - counts
-        self._visit_start[slots] = starts % self._visit_capacity
         places = (self._visit_head + np.arange(len(trajectory.visits))) % self._visit_capacity
         self._visits[places] = trajectory.visits
 
@@ -291,9 +289,17 @@ class Window:
         shaped = np.asarray(header.reward_terms, np.float64).sum(axis=1)
         others = (shaped.sum() - shaped) / (self._num_sides - 1)
         column = (side[:, None] + np.arange(self._num_sides)) % self._num_sides
-        self._outcome[slots] = outcome[column]
-        self._shaped[slots] = (shaped - others)[side]
-        self._equity_row[slots] = _equity_rows(header.hand_ends, examples["hand"], side)
+        columns = {
+            "view": np.asarray(trajectory.views),
+            "example": examples,
+            "visit_start": starts % self._visit_capacity,
+            "outcome": outcome[column],
+            "shaped": (shaped - others)[side],
+            "equity_row": _equity_rows(header.hand_ends, examples["hand"], side),
+        }
+        if facts is not None:
+            columns["facts"] = facts
+        self._slots.put(self._slot_head, columns)
 
     # --- sampling ---------------------------------------------------------------------------------
 
@@ -315,21 +321,21 @@ class Window:
 
     def gather(self, indices: NDArray[np.int64]) -> Batch:
         """Return copies of the examples in the slots ``indices`` [B]."""
-        examples = self._examples[indices]
-        counts = examples["num_actions"].astype(np.int64)
+        rows = self._slots.take(indices)
+        counts = rows["example"]["num_actions"].astype(np.int64)
         offsets = np.zeros(len(indices) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        shift = np.repeat(self._visit_start[indices] - offsets[:-1], counts)
-        places = (shift + np.arange(offsets[-1])) % self._visit_capacity
+        places = np.repeat(rows["visit_start"] - offsets[:-1], counts)
+        places += np.arange(offsets[-1])
         return Batch(
-            views=self._views[indices].view(np.recarray),
-            examples=examples,
-            visits=self._visits[places],
+            views=rows["view"].view(np.recarray),
+            examples=rows["example"],
+            visits=self._visits.take(places, mode="wrap"),
             offsets=offsets,
-            outcome=self._outcome[indices],
-            shaped=self._shaped[indices],
-            equity_row=self._equity_row[indices],
-            facts=None if self._facts is None else self._facts[indices],
+            outcome=rows["outcome"],
+            shaped=rows["shaped"],
+            equity_row=rows["equity_row"],
+            facts=rows.get("facts"),
         )
 
     def all_eligible(self) -> NDArray[np.int64]:

@@ -33,7 +33,8 @@ from replay.memory import MemoryStore, MemoryWriter
 
 GROUP = "selfplay"
 WARM_LIMIT_S = 120.0
-"""Games are dealt at one moment; after so long they count as spread over their course."""
+"""Games are dealt at one moment; after so long they count as spread over their course (but one of
+them has to have ended: the first steps may compile for minutes)."""
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     **SEARCH_PARTS,
     "roots": ((ismcts, "begin_trees"), (ismcts, "read_roots")),
@@ -72,7 +73,7 @@ class PlayedGames:
         )
         self.num_games = 0
         spent = 0.0
-        while self.num_games < alone.games and spent < WARM_LIMIT_S:
+        while not self.num_games or (self.num_games < alone.games and spent < WARM_LIMIT_S):
             reply = self.step(1.0)
             spent += reply.busy_s
 

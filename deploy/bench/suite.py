@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "selfplay": ("selfplay", "measure"),
     "learner": ("learning", "measure"),
     "stream": ("stream", "measure"),
+    "ingest": ("ingest", "measure"),
     "together": ("together", "measure"),
 }
 """Name -> module and function; in this order, so that what runs alone runs before what does not."""

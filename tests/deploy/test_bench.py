@@ -1,6 +1,7 @@
 """``cardleague bench``.
 
 * every group runs in its small form and gives figures above zero, with an estimate's bounds
+* replayed games count where they arrive, and figures of a run that lost some are refused
 * a group that lacks a package is named and left out; a group that does not exist is refused
 * processor time and wall clock make the rates that they should, better is above 1 both ways
 * a watched function is put back, and what it spends in another watched one is the other's
@@ -15,12 +16,15 @@ import json
 import time
 import types
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from deploy.bench import document, figures, setup, stopwatch, suite
 from deploy.bench.figures import Figure, Sample
+from deploy.bench.ingest import Phase, check
+from deploy.bench.replaying import Child, Ingested, Play, Played
 from deploy.commands import UserError
 from deploy.commands.bench import bench
 from league.models import ModelError
@@ -38,6 +42,13 @@ EXPECTED = {
     "selfplay": ("one worker alone", "share of network", "trajectory, fully searched positions"),
     "learner": ("updates", "examples learned", "part: features", "a checked version"),
     "stream": ("appends of one worker's outbox, accepted", "reads of one client"),
+    "ingest": (
+        "4 replayers, fully searched positions",
+        "16 replayers, all stored examples",
+        "64 replayers, fully searched positions, one core of the learner",
+        "16 replayers, sampling 1024 positions, median",
+        "16 replayers, sampling 1024 positions, 95 %",
+    ),
     "together": ("self-play with the learner", "updates", "workers in play"),
 }
 
@@ -100,6 +111,50 @@ def test_self_play_learner_and_stream_share_their_games() -> None:
     shares = [found.value for found in report.figures if found.unit == "%"]
     assert len(shares) == 7
     assert sum(found.low for found in report.figures if found.unit == "%") <= 100.0
+
+
+@pytest.mark.system
+def test_replayed_games_are_counted_by_the_learner_that_ingests_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders: list[Play] = []
+    found: list[Ingested] = []
+    ask, answer = Child.ask, Child.answer
+
+    def record_order(child: Child[Any], order: Any) -> None:
+        orders.extend([order] if isinstance(order, Play) else [])
+        ask(child, order)
+
+    def record_answer(child: Child[Any]) -> Any:
+        result = answer(child)
+        found.extend([result] if isinstance(result, Ingested) else [])
+        return result
+
+    monkeypatch.setattr(Child, "ask", record_order)
+    monkeypatch.setattr(Child, "answer", record_answer)
+    report = measure("ingest")
+    assert set(EXPECTED["ingest"]) <= names_of(report, "ingest")
+    assert len(names_of(report, "projection")) == 6
+    assert [order.num_replayers for order in orders[1:]] == [4, 16, 64]
+    by_name = {figure.name: figure for figure in report.figures}
+    for order, ingested in zip(orders[1:], found[1:], strict=True):
+        assert ingested.num_games == order.num_games
+        assert ingested.num_lost == 0
+        shown = by_name[f"{order.num_replayers} replayers, fully searched positions"]
+        assert shown.value * shown.wall_s == pytest.approx(ingested.num_examples)
+        assert shown.wall_s == ingested.wall_s
+        shown = by_name[f"{order.num_replayers} replayers, all stored examples"]
+        everything = ingested.num_examples + ingested.num_value_examples
+        assert shown.value * shown.wall_s == pytest.approx(everything)
+
+
+def test_replayers_whose_games_do_not_all_arrive_give_no_figures() -> None:
+    played = Played(num_accepted=10, num_resent=0, wall_s=1.0, cpu_s=1.0)
+    numbers = dict.fromkeys(Ingested.__struct_fields__, 0.0) | {"sample_cpu_s": []}
+    for num_games, num_lost in ((9, 0), (10, 1)):
+        ingested = Ingested(**numbers | {"num_games": num_games, "num_lost": num_lost})
+        with pytest.raises(RuntimeError, match=f"10 were accepted, {num_games} ingested"):
+            check(Phase(4, played, ingested, 0.1, 0), 10)
 
 
 @pytest.mark.slow
