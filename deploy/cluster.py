@@ -28,7 +28,7 @@ from deploy.owner import Owner
 from deploy.ray_session import RaySession, RaySessionError
 from deploy.rundir import RunDirectory
 from deploy.screen import Screen
-from deploy.store import AWAY, RunStore
+from deploy.store import AWAY, UNREACHABLE, RunStore
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from replay.redis_admin import LeaseHeld
 from replay.redis_link import StoreError, StoreRefused
@@ -58,7 +58,8 @@ class ClusterRuntime:
         self._may_start = True
         roles = [(LEARNER, 0), (GATE, 0)]
         roles += [(SELFPLAY, slot) for slot in range(self._config.self_play.num_workers)]
-        self.crew = Crew(roles, self._start, self._lost, self._config.runtime.step_limit_s)
+        step_limit_s = self._config.runtime.step_limit_s
+        self.crew = Crew(roles, self._start, self._lost, self._is_excused, step_limit_s)
         self._has_gpu = self._config.learner.device != "cpu" and session.has_gpu()
         self._learner_due = owner.manifest.learner is None
         self._gate_due = False
@@ -106,6 +107,11 @@ class ClusterRuntime:
     def _lost(self, member: Member, reason: str) -> None:
         self.owner.lost_actor(member.role, member.slot, reason)
         self.owner.publish()  # perhaps it missed a model that the server has lost
+
+    def _is_excused(self, member: Member, reason: str) -> bool:
+        """Return whether an actor failed because it, or this owner, did not reach the server."""
+        said = any(error.__name__ in reason for error in UNREACHABLE)
+        return said or self.owner.was_store_away_since(member.started_at)
 
     # --- calls ------------------------------------------------------------------------------------
 

@@ -24,7 +24,8 @@ START_LIMIT_S = 300.0
 FIRST_STEP_LIMIT_S = 120.0
 """A first step loads machine code and models, and compiles what no warm-up has met."""
 MAX_FAILED_STARTS = 5
-"""Starts of one actor that never answered a step, one after another, before the owner gives up."""
+"""Starts of one actor that never answered a step, one after another and through no fault of its
+server, before the owner gives up."""
 _MAX_DELAY_S = 20.0
 _LONGEST_REASON = 300
 _QUICK_S = 0.1
@@ -49,7 +50,10 @@ class Member:
     sent_at: float = 0.0
     due_at: float = 0.0
     """Not called, or not started, before this time."""
+    started_at: float = 0.0
     failed_starts: int = 0
+    blamed: int = 0
+    """Those of the failed starts, the last ones in a row, for which there was no excuse."""
     is_ready: bool = False
     has_stepped: bool = False
     process: ProcessMark | None = None
@@ -66,17 +70,25 @@ class Member:
 Start = Callable[[Member], tuple[Any, int]]
 """``member -> (handle, epoch)``: starts the actor."""
 Lost = Callable[[Member, str], None]
+Excused = Callable[[Member, str], bool]
+"""``(member, reason) -> whether its failure says nothing about it``: its server was away."""
 
 
 class Crew:
     """All actors. ``start`` makes one; ``lost`` hears of every one that is gone."""
 
     def __init__(
-        self, roles: list[tuple[str, int]], start: Start, lost: Lost, step_limit_s: float
+        self,
+        roles: list[tuple[str, int]],
+        start: Start,
+        lost: Lost,
+        excused: Excused,
+        step_limit_s: float,
     ) -> None:
         self.members = [Member(role, slot) for role, slot in roles]
         self._start = start
         self._lost = lost
+        self._excused = excused
         self._step_limit_s = step_limit_s
 
     def start_missing(self) -> None:
@@ -84,6 +96,7 @@ class Crew:
         for member in self.members:
             if member.handle is None and time.monotonic() >= member.due_at:
                 member.is_ready = False
+                member.started_at = time.monotonic()
                 member.handle, member.epoch = self._start(member)
                 self.call(member, "ready")
 
@@ -131,7 +144,7 @@ class Crew:
         if member.method == "ready":
             member.is_ready = True
         elif member.method == "step":
-            member.failed_starts = 0
+            member.failed_starts = member.blamed = 0
             member.has_stepped = True
             if now - member.sent_at < _QUICK_S:
                 member.due_at = now + _PAUSE_S
@@ -155,7 +168,8 @@ class Crew:
     def replace(self, member: Member, reason: str) -> None:
         """End an actor; ``start_missing`` makes the next one, at once or, if starts fail, later.
 
-        Raises CrewError when its starts have failed too often.
+        Raises CrewError when its starts have failed too often. A server that is away may be so for
+        hours: what fails for that is tried again and again.
         """
         self._kill(member)
         member.is_ready = member.has_stepped = False
@@ -163,10 +177,9 @@ class Crew:
         if member.failed_starts > 1:
             member.due_at = time.monotonic() + min(_MAX_DELAY_S, 2.0 ** (member.failed_starts - 2))
         self._lost(member, reason)
-        if member.failed_starts >= MAX_FAILED_STARTS:
-            raise CrewError(
-                f"{member.role} {member.slot} failed {member.failed_starts} times: {reason}"
-            )
+        member.blamed = 0 if self._excused(member, reason) else member.blamed + 1
+        if member.blamed >= MAX_FAILED_STARTS:
+            raise CrewError(f"{member.role} {member.slot} failed {member.blamed} times: {reason}")
 
     def end(self) -> None:
         """End all actors."""

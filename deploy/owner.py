@@ -80,6 +80,8 @@ class Owner:
         self._unavailable = unavailable
         self._announced = -1
         self._store_away = False
+        self._store_away_at = float("-inf")
+        self._clock = clock
         self._num_cpus = num_cpus or self.config.runtime.num_cpus or os.cpu_count() or 1
         # In the in-process runtime nobody outside hears of a version, and a crash goes back to the
         # last boundary as a whole: that is what makes resumed equal uninterrupted.
@@ -120,11 +122,15 @@ class Owner:
         except self._unavailable as error:
             if not self._store_away:
                 self.tracker.say(f"model store is away: {error}")
-            self._store_away = True
+            self._store_away, self._store_away_at = True, self._clock()
             return False
         self._store_away = False
         self._announced = self.manifest.newest
         return True
+
+    def was_store_away_since(self, at: float) -> bool:
+        """Return whether the store was away at any look since ``at`` (the owner's clock)."""
+        return self._store_away_at >= at
 
     def start_actor(self, role: str, slot: int = 0, node: str = "") -> int:
         """Return the epoch for a start of an actor; durable first, so no other start has it."""

@@ -159,10 +159,12 @@ class RaySession:
         """Compile the kernels of ``game`` once on every node of a cluster, before actors start.
 
         Several cold workers of a node would all compile the same. On this machine the command did
-        that before. Raises RaySessionError that names a node on which it cannot be done.
+        that before. A node that goes away meanwhile is none of the run's any more.
+
+        Raises RaySessionError that names a node on which it cannot be done.
         """
         import ray
-        from ray.exceptions import RayError
+        from ray.exceptions import RayError, RayTaskError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         from deploy.warm import warm_up
@@ -183,10 +185,12 @@ class RaySession:
             for reference in done:
                 try:
                     ray.get(reference)
-                except RayError as error:
+                except RayTaskError as error:
                     raise RaySessionError(
                         f"node {names[reference]} cannot play {game}: {error}"
                     ) from None
+                except RayError:
+                    continue
 
     def has_gpu(self) -> bool:
         """Return whether the cluster has a GPU for the learner."""

@@ -26,12 +26,10 @@ LOADING_LIMIT_S = 600.0
 ASK_AGAIN_S = 5.0
 """A server that gave no sign is not asked anything for so long."""
 
-AWAY: tuple[type[Exception], ...] = (
-    ModelsUnreachable,
-    StoreUnreachable,
-    ReplyError,
-    redis.RedisError,
-)
+UNREACHABLE: tuple[type[Exception], ...] = (ModelsUnreachable, StoreUnreachable)
+"""What an actor fails with that does not reach the server."""
+
+AWAY: tuple[type[Exception], ...] = (*UNREACHABLE, ReplyError, redis.RedisError)
 """Errors by which store and stream say that they are away for a while.
 
 Error replies are among them: a server whose disk or memory is full refuses writes until it is not.

@@ -33,7 +33,7 @@ from deploy.signals import Signals
 MAX_FAILURES = 6
 """Owners that fail one after another before the supervisor gives up."""
 STEADY_S = 120.0
-"""An owner that lived so long ends a row of failures."""
+"""An owner that lived so long ends a row of failures; so does one whose training got on."""
 MAX_DELAY_S = 20.0
 SAVE_LIMIT_S = 120.0
 """After Ctrl-C the owner is given so long to drain and save before it is killed."""
@@ -176,7 +176,7 @@ class Supervisor:
         """Keep an owner running until it has ended on purpose; return the exit code."""
         failures = 0
         while not self._signals.stopping:
-            began = time.monotonic()
+            began, steps = time.monotonic(), self._stored_steps()
             self._start_owner()
             code = self._wait_for_owner()
             if code == 0:
@@ -189,7 +189,8 @@ class Supervisor:
             if code == control.EXIT_REFUSED:
                 _say(f"the owner refused to go on, see {self._log_path}: {self._log_tail()}")
                 return 1
-            failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
+            steady = time.monotonic() - began > STEADY_S or self._stored_steps() > steps
+            failures = 1 if steady else failures + 1
             if failures >= MAX_FAILURES:
                 _say(f"the owner failed {failures} times in a row, see {self._log_path}")
                 return 1
@@ -200,6 +201,10 @@ class Supervisor:
             if self._signals.stopping:
                 return 1
         return 0  # asked to end before anything was started
+
+    def _stored_steps(self) -> int:
+        """Return the optimizer steps of the manifest: what a killed owner leaves to the next."""
+        return self._directory.load().step
 
     def _start_owner(self) -> None:
         read, write = os.pipe()

@@ -3,6 +3,8 @@
 Behaviours checked:
 * a worker with other engine sources is refused, naming its node and both hashes; when every start
   of it is refused, the owner gives up and says why
+* an actor that fails because its server is away is started again and again; the owner gives up on
+  one that fails for another reason
 * the last gate begins a little before the limit, lasts until it is decided or the limit is
   reached, and is left out where there is nothing to decide
 * SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
@@ -44,6 +46,13 @@ class NoServer:
     full = ""
 
 
+class AwayStore(MemoryModelStore):
+    """Models that nobody reaches."""
+
+    def versions(self) -> list[int]:
+        raise ConnectionError("nobody answers")
+
+
 @pytest.fixture
 def runtime(tmp_path: Path) -> ClusterRuntime:
     directory = RunDirectory(tmp_path / "run")
@@ -74,6 +83,30 @@ def test_worker_with_another_engine_is_refused_by_name(runtime: ClusterRuntime) 
         runtime._take(worker, "ready", other)
     with pytest.raises(CrewError, match="older"):
         runtime._take(worker, "ready", other)
+
+
+def test_actor_whose_server_is_away_is_not_given_up(
+    runtime: ClusterRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = member(runtime, LEARNER)
+    away = "replay.redis_link.StoreUnreachable: redis://10.0.0.5:6379: timed out"
+    for _ in range(3 * MAX_FAILED_STARTS):
+        runtime.crew.replace(learner, away)
+    assert learner.due_at > time.monotonic() + 10.0  # not in a hurry
+    # Its own words do not say so, but the owner has seen it since the actor was started.
+    learner.started_at = time.monotonic()
+    monkeypatch.setattr(runtime.owner, "_unavailable", (ConnectionError,))
+    monkeypatch.setattr(runtime.owner, "_store", AwayStore())
+    assert not runtime.owner.publish()
+    for _ in range(MAX_FAILED_STARTS):
+        runtime.crew.replace(learner, "no reply to step for 30 s")
+    monkeypatch.undo()
+    # It is back: from now on failures are the actor's own.
+    learner.started_at = time.monotonic()
+    for _ in range(MAX_FAILED_STARTS - 1):
+        runtime.crew.replace(learner, "its process died")
+    with pytest.raises(CrewError, match="learner 0 failed 5 times: its process died"):
+        runtime.crew.replace(learner, "its process died")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Behaviours checked (no Ray is started here):
 * a local Ray gets a token file of its own, mode 0600, kept over resumes
 * an existing cluster without a token is refused unless it may be open
 * the folder for sockets is short and the run's own
+* warming up: a node that cannot play is named, one that goes away meanwhile is passed over
 * a host that nobody calls ends its process; environment of actors
 """
 
@@ -100,3 +101,54 @@ def test_process_whose_owner_is_silent_ends_by_itself() -> None:
     )
     assert child.returncode == EXIT_SILENCE
     assert child.stdout == "alive after 0.5 s\n"
+
+
+WARM_UP = """
+import sys
+from pathlib import Path
+
+import ray
+import ray.dag  # declares actors, before there are none
+import ray.util.scheduling_strategies
+from ray.exceptions import NodeDiedError, RayTaskError
+
+from deploy.config import RunConfig
+from deploy.ray_session import RaySession
+
+failures = {
+    "gone": NodeDiedError("its raylet has died"),
+    "broken": RayTaskError("warm_up", "no compiler here", ValueError("no compiler here")),
+    "fine": None,
+}
+class Task:
+    def options(self, scheduling_strategy, **_):
+        self.node = names[scheduling_strategy.node_id]
+        return self
+    def remote(self, _):
+        return self.node
+def get(node):
+    if failures[node] is not None:
+        raise failures[node]
+names = {f"{number:056x}": name for number, name in enumerate(sys.argv[1:])}
+ray.remote = lambda _: Task()
+ray.get = get
+ray.wait = lambda waiting, timeout: (waiting[:1], waiting[1:])
+ray.nodes = lambda: [
+    {"Alive": True, "NodeID": node, "NodeManagerHostname": name} for node, name in names.items()
+]
+session = object.__new__(RaySession)
+session.is_local = False
+session.warm_up("kuhn", lambda: False)
+"""
+
+
+def test_node_that_goes_away_while_it_warms_up_does_not_end_the_run() -> None:
+    def warm_up(*nodes: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", WARM_UP, *nodes]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    gone = warm_up("gone", "fine")
+    assert gone.returncode == 0, gone.stderr
+    broken = warm_up("fine", "broken")
+    assert broken.returncode == 1
+    assert "RaySessionError: node broken cannot play kuhn" in broken.stderr

@@ -3,6 +3,7 @@
 Behaviours checked:
 * Ctrl-C, a second Ctrl-C and SIGTERM reach the owner as they should, and nothing is left running
 * an owner that vanishes is started again; one that refuses is not; a deaf one is killed in time
+* owners that fail one after another end the run, unless training got on meanwhile
 * the closing table: full after a limit, bounded after Ctrl-C, skipped by a further one, none after
   SIGTERM
 * an owner that shows no sign of life is replaced; its log has a bound
@@ -213,6 +214,42 @@ def test_owner_that_refuses_is_not_started_again(tmp_path: Path) -> None:
         assert supervisor.wait(20) == 1
     assert len(owner_pids(tmp_path)) == 1
     assert "whist" in (tmp_path / "logs" / "owner.log").read_text()
+
+
+class StillServer(BrokenServer):
+    """Runs as long as it is looked at."""
+
+    def ensure(self) -> bool:
+        return False
+
+
+def num_failing_owners(folder: Path, *, trained_by: int = 0) -> int:
+    """Run owners that fail at once; return how many were started. One of them trained before."""
+    directory, started = RunDirectory(folder), 0
+
+    def command(*_: object) -> list[str]:
+        nonlocal started
+        started += 1
+        if started == trained_by:
+            manifest = directory.load()
+            manifest.step += 1
+            directory.save(manifest)
+        return [sys.executable, "-c", "import sys; sys.exit(1)"]
+
+    supervisor = Supervisor(
+        RunConfig(), directory, resume=False, server=StillServer(), owner_command=command
+    )
+    assert supervisor.run() == 1
+    return started
+
+
+def test_owners_that_fail_in_a_row_end_the_run_unless_training_gets_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "MAX_DELAY_S", 0.01)
+    assert num_failing_owners(tmp_path / "stuck") == supervise.MAX_FAILURES
+    trained = num_failing_owners(tmp_path / "trained", trained_by=3)
+    assert trained == supervise.MAX_FAILURES + 2
 
 
 def test_second_supervisor_of_a_live_run_is_refused_by_name(tmp_path: Path) -> None:
