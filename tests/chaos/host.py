@@ -1,0 +1,35 @@
+"""The supervisor of a run under attack: the real one, whose owner records.
+
+``python -m tests.chaos.host RUN_DIR [KEY=VALUE ...]``: starts the run, or resumes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from deploy import presets
+from deploy.config import RunConfig
+from deploy.rundir import RunDirectory
+from deploy.supervise import Supervisor
+from tests.system.run_host import OVERRIDES
+
+EASY_GATE = ("gate.p0=0.1", "gate.p1=0.4", "gate.share=0.3")
+"""A version as strong as its champion is promoted: there is something to announce."""
+
+
+def owner_command(directory: RunDirectory, _: RunConfig, server_url: str) -> list[str]:
+    command = [sys.executable, "-m", "tests.chaos.owner", str(directory.path)]
+    return [*command, "--server-url", server_url] if server_url else command
+
+
+def main() -> int:
+    directory = RunDirectory(Path(sys.argv[1]))
+    overrides = [*OVERRIDES, *EASY_GATE, *sys.argv[2:]]
+    config = presets.load("kuhn-smoke", overrides=overrides)
+    resume = directory.exists()
+    return Supervisor(config, directory, resume=resume, owner_command=owner_command).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
