@@ -143,17 +143,19 @@ class ClusterRuntime:
         elif method == "snapshot":
             self._gate_due = False
             self.owner.take_gate_snapshot(reply)
-        elif member.role == LEARNER:
-            self.owner.on_learn(reply)
-            if self._may_start:  # not while it stops
+        elif self._take_step(member.role, reply):
+            if member.role == LEARNER and self._may_start:  # not while it stops
                 self.owner.tracker.start_clock()
-        elif member.role == GATE:
-            self.owner.on_gate(reply)
-            self._gate_due = self._gate_due or bool(reply.outcomes or reply.evaluations)
-        else:
-            self.owner.on_step(reply)
-            if self.owner.paused and reply.outbox == 0:
+            elif member.role == GATE:
+                self._gate_due = self._gate_due or bool(reply.outcomes or reply.evaluations)
+            elif member.role == SELFPLAY and self.owner.paused and reply.outbox == 0:
                 self._drained.add(member.slot)
+
+    def _take_step(self, role: str, reply: Any) -> bool:
+        """Hand the reply of a step to the owner; return False when it refuses it."""
+        if role == LEARNER:
+            return self.owner.on_learn(reply)
+        return self.owner.on_gate(reply) if role == GATE else self.owner.on_step(reply)
 
     def _check_host(self, member: Member, facts: HostFacts) -> None:
         self.owner.tracker.located(member.role, member.slot, facts.node)
@@ -171,6 +173,8 @@ class ClusterRuntime:
         self._dispatch()
         for member, method, reply in self.crew.wait(TICK_S):
             self._take(member, method, reply)
+        for member, reply in self.crew.late_replies():
+            self._take_step(member.role, reply)  # refused: its epoch is over
 
     # --- the run ----------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ deploy.ray_session has to decide that first.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deploy.processes import ProcessMark, end
@@ -28,6 +29,10 @@ MAX_FAILED_STARTS = 5
 server, before the owner gives up."""
 _MAX_DELAY_S = 20.0
 _LONGEST_REASON = 300
+_ROUND_S = 2.0
+"""From one look at replies to the next; what is beyond was a pause of the owner's own."""
+_MAX_LATE = 64
+"""Calls of replaced actors whose replies are still listened for."""
 _QUICK_S = 0.1
 _PAUSE_S = 0.2
 """An actor that answers at once has nothing to do: it is not asked again for so long."""
@@ -90,6 +95,8 @@ class Crew:
         self._lost = lost
         self._excused = excused
         self._step_limit_s = step_limit_s
+        self._late: dict[Any, Member] = {}
+        self._looked_at = time.monotonic()
 
     def start_missing(self) -> None:
         """Start every actor that is not there and due. Its first call is ``ready``."""
@@ -125,8 +132,40 @@ class Crew:
                 self._collect(by_reference[reference], answered)
         else:
             time.sleep(timeout_s)
+        self._forgive_own_pause()
         self._check_limits()
         return answered
+
+    def _forgive_own_pause(self) -> None:
+        """Give actors back the time in which this process was stopped, or waited for something.
+
+        Their replies may have come long ago, but Ray sees them only little by little.
+        """
+        now = time.monotonic()
+        paused_s = now - self._looked_at - _ROUND_S
+        self._looked_at = now
+        if paused_s > 0:
+            for member in self.members:
+                member.sent_at = min(member.sent_at + paused_s, now)
+
+    def late_replies(self) -> list[tuple[Member, Any]]:
+        """Return what steps of replaced actors were answered with by now; nobody waits for it.
+
+        An actor that hung, or that lost the network, may wake beside its successor. The members
+        are as they were when they were replaced, their epoch above all.
+        """
+        import ray
+        from ray.exceptions import GetTimeoutError, RayError
+
+        if not self._late:
+            return []
+        done, _ = ray.wait(list(self._late), num_returns=len(self._late), timeout=0)
+        found: list[tuple[Member, Any]] = []
+        for reference in done:
+            member = self._late.pop(reference)
+            with contextlib.suppress(RayError, GetTimeoutError):
+                found.append((member, ray.get(reference, timeout=10)))
+        return found
 
     def _collect(self, member: Member, answered: list[tuple[Member, str, Any]]) -> None:
         import ray
@@ -171,6 +210,10 @@ class Crew:
         Raises CrewError when its starts have failed too often. A server that is away may be so for
         hours: what fails for that is tried again and again.
         """
+        if member.reference is not None and member.method == "step":
+            self._late[member.reference] = replace(member)
+            if len(self._late) > _MAX_LATE:
+                self._late.pop(next(iter(self._late)))
         self._kill(member)
         member.is_ready = member.has_stepped = False
         member.failed_starts += 1

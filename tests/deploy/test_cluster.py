@@ -5,6 +5,7 @@ Behaviours checked:
   of it is refused, the owner gives up and says why
 * an actor that fails because its server is away is started again and again; the owner gives up on
   one that fails for another reason
+* an owner that was stopped itself does not hold it against its actors; one that hangs is replaced
 * the last gate begins a little before the limit, lasts until it is decided or the limit is
   reached, and is left out where there is nothing to decide
 * SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
@@ -107,6 +108,24 @@ def test_actor_whose_server_is_away_is_not_given_up(
         runtime.crew.replace(learner, "its process died")
     with pytest.raises(CrewError, match="learner 0 failed 5 times: its process died"):
         runtime.crew.replace(learner, "its process died")
+
+
+def test_pause_of_the_owner_is_not_held_against_its_actors(runtime: ClusterRuntime) -> None:
+    crew, worker = runtime.crew, member(runtime, SELFPLAY)
+    worker.reference, worker.has_stepped, worker.method = object(), True, "step"
+    limit_s, now = crew._step_limit_s, time.monotonic()
+
+    crew._looked_at, worker.sent_at = now - limit_s - 60.0, now - limit_s - 60.0
+    crew._forgive_own_pause()
+    crew._check_limits()
+    assert worker.reference is not None
+    assert worker.sent_at <= time.monotonic()
+
+    crew._looked_at, worker.sent_at = now - 1.0, now - limit_s - 0.1
+    crew._forgive_own_pause()
+    crew._check_limits()
+    assert worker.reference is None
+    assert "no reply to step" in runtime.owner.tracker.status.message
 
 
 @pytest.fixture
