@@ -1,5 +1,6 @@
 # make train     set up, then train with a live view until Ctrl-C
 # make test      the same set-up, then every check and every test
+# make chaos     ten minutes of killing, stopping and cutting off at random, then proofs
 #
 # Variables:  MINUTES=10  SEED=1  NAME=my-run  SET="self_play.games=64 …"  TORCH=cpu|cuda
 #             PRESET=cuarenta-laptop  PYTHON=python3.12  VENV=.venv  TESTS="tests/engine -k deal"
@@ -19,11 +20,11 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 BIN := $(VENV)/bin
 
-.PHONY: help train test test-all check format setup setup-test require-python
+.PHONY: help train test test-all chaos check format setup setup-test require-python
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
 
 require-python:
 	@test -n "$(PYTHON)" || { echo "set-up: no Python 3.11 to 3.13 found; make PYTHON=…" >&2; exit 2; }
@@ -56,6 +57,9 @@ test-all:
 		python=$$(sh .ci/find-python $$version) || exit 2; \
 		$(MAKE) --no-print-directory test PYTHON="$$python" VENV=.venv-$$version || exit 1; \
 	done
+
+chaos: setup-test
+	$(BIN)/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 format: setup-test
 	$(BIN)/ruff format .

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from tests.system.run_host import OVERRIDES
 
 EASY_GATE = ("gate.p0=0.1", "gate.p1=0.4", "gate.share=0.3")
 """A version as strong as its champion is promoted: there is something to announce."""
+OWNER_VARIABLE = "CHAOS_OWNER"
+"""Names another module than ``tests.chaos.owner``."""
 
 
 def owner_command(directory: RunDirectory, _: RunConfig, server_url: str) -> list[str]:
-    command = [sys.executable, "-m", "tests.chaos.owner", str(directory.path)]
+    module = os.environ.get(OWNER_VARIABLE, "tests.chaos.owner")
+    command = [sys.executable, "-m", module, str(directory.path)]
     return [*command, "--server-url", server_url] if server_url else command
 
 

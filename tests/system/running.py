@@ -35,10 +35,12 @@ def warm_kernels() -> None:
 
 
 @contextlib.contextmanager
-def live_run(folder: Path, *overrides: str) -> Iterator[tuple[LiveRun, subprocess.Popen[bytes]]]:
+def live_run(
+    folder: Path, *overrides: str, host: str = HOST
+) -> Iterator[tuple[LiveRun, subprocess.Popen[bytes]]]:
     """Start or resume the run in ``folder``; at the end nothing of it is left, Ray's included."""
     try:
-        with started(folder, HOST, str(folder), *overrides) as supervisor:
+        with started(folder, host, str(folder), *overrides) as supervisor:
             yield LiveRun(folder, supervisor), supervisor
     finally:
         directory = RunDirectory(folder)
