@@ -151,8 +151,9 @@ class Crew:
     def late_replies(self) -> list[tuple[Member, Any]]:
         """Return what steps of replaced actors were answered with by now; nobody waits for it.
 
-        An actor that hung, or that lost the network, may wake beside its successor. The members
-        are as they were when they were replaced, their epoch above all.
+        An actor that hung, or that lost the network, may wake beside its successor: now that it
+        can be reached it is ended once more. The members are as they were when they were replaced,
+        their epoch above all.
         """
         import ray
         from ray.exceptions import GetTimeoutError, RayError
@@ -163,8 +164,10 @@ class Crew:
         found: list[tuple[Member, Any]] = []
         for reference in done:
             member = self._late.pop(reference)
+            member.reference = None
             with contextlib.suppress(RayError, GetTimeoutError):
                 found.append((member, ray.get(reference, timeout=10)))
+                self._kill(member)
         return found
 
     def _collect(self, member: Member, answered: list[tuple[Member, str, Any]]) -> None:

@@ -30,6 +30,8 @@ CLOCK_S = 0.02
 """The time of a file may be so much older than the moment in which it was written."""
 START_S = 240.0
 STOP_S = 240.0
+RECOVERY_S = 300.0
+"""An attack goes on after that long, whatever the proofs say of it later."""
 DRAIN_S = 120.0
 STEP_LIMIT_S = 6.0
 NUM_WORKERS = 2
@@ -179,7 +181,7 @@ class Attack:
             slots = tuple(range(NUM_WORKERS))
             what = ", ".join(f"{fault.action} {fault.kind}" for fault in faults)
             self.disturbances.append(proofs.Disturbance(f"round {number} ({what})", ended, slots))
-        if self._wait(self._is_well(over), 3 * self._pace.bound_s, f"recovery from round {number}"):
+        if self._wait(self._is_well(over), RECOVERY_S, f"recovery from round {number}"):
             self._say(f"round {number}: well {time.time() - over:.1f} s after its last fault")
 
     def _inject(self, number: int, card: Card) -> None:

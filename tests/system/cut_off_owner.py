@@ -1,7 +1,7 @@
-"""An owner that reaches a learner it replaces as little as if the network between them were gone.
+"""An owner that reaches a learner that hangs as little as if the network between them were gone.
 
 ``python -m tests.system.cut_off_owner RUN_DIR ...``: tests.chaos.owner, whose learners are not
-ended when they are replaced, neither by Ray nor by a signal.
+ended while a call is in flight, neither by Ray nor by a signal.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def main() -> int:
     unreached: list[Any] = []
 
     def kill_others(self: Crew, member: Member) -> None:
-        if member.role == LEARNER:
+        if member.role == LEARNER and member.reference is not None:
             unreached.append(member.handle)  # Ray would end an actor that nobody holds
-            member.handle = member.process = None
+            member.handle = member.reference = member.process = None
         kill(self, member)
 
     Crew._kill = kill_others  # type: ignore[method-assign]
