@@ -33,8 +33,8 @@ MAX_OVERSUBSCRIPTION = 4
 """Configured CPUs for each that the machine has; a run for a larger machine would only crawl."""
 NEWEST_LOOKED_AT = 20
 """Newest entries of each stream that say whether this program's schema is in use there."""
-LEAST_POSITION_BYTES = 32
-"""No game's positions take less in the learner's window."""
+SAMPLE_POSITIONS = 1000
+"""The learner's window is measured on one of so many positions."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,14 +92,41 @@ def check_port(port: int) -> None:
 
 def check_memory(config: RunConfig) -> None:
     """Raise UserError for a window that this machine can never hold."""
-    positions = config.learner.window_positions
+    if config.runtime.ray_address:
+        return  # the learner may be on another one
+    positions, each = config.learner.window_positions, position_bytes(config)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    allowed = memory // LEAST_POSITION_BYTES
-    if positions > allowed and not config.runtime.ray_address:
+    allowed = int(memory / each)
+    if positions > allowed:
         raise UserError(
             f"learner.window_positions = {positions}: allowed is less than {allowed} in the "
-            f"{memory / 2**30:.0f} GB of this machine"
+            f"{memory / 2**30:.0f} GB of this machine, for a position of {config.game.name} takes "
+            f"{each:.0f} bytes with its share of value-only and held-out ones"
         )
+
+
+def position_bytes(config: RunConfig) -> float:
+    """Return the bytes of the learner's windows per eligible training position of the game.
+
+    Measured on small windows of the same make: their arrays grow in proportion.
+    """
+    from deploy.components import parts_of
+    from learner.targets import facts_dtype
+    from replay.split import SplitWindow, held_out_capacity
+
+    learner, parts = config.learner, parts_of(config)
+    positions, share = learner.window_positions, learner.held_out_share
+    held_out = held_out_capacity(positions, share) * SAMPLE_POSITIONS / positions
+    split = SplitWindow(
+        parts.spec,
+        parts.game,
+        SAMPLE_POSITIONS,
+        held_out_share=share,
+        held_out_positions=max(1, round(held_out)),
+        values_per_position=learner.values_per_position,
+        facts_dtype=facts_dtype(learner),
+    )
+    return (split.training.nbytes + split.held_out.nbytes) / SAMPLE_POSITIONS
 
 
 def check_cpus(config: RunConfig) -> None:
@@ -281,9 +308,9 @@ def check(config: RunConfig, folder: Path) -> None:
     directory = RunDirectory(folder)
     check_writable(folder)
     check_port(config.runtime.metrics_port)
-    check_memory(config)
     check_cpus(config)
     check_game(config, folder)
+    check_memory(config)
     check_saved(config, directory)
     check_device(config)
     check_ray_address(config)

@@ -339,6 +339,13 @@ def check_together(config: RunConfig) -> None:
             "never both",
         ),
         (
+            learner.held_out_share > 0.0
+            or (learner.td_lambda == 1.0 and learner.root_value_mix == 0.0),
+            f"learner.held_out_share = {learner.held_out_share}: with td_lambda = "
+            f"{learner.td_lambda} and root_value_mix = {learner.root_value_mix} allowed is above "
+            "0, for they wait until held-out games show that the value head can be trusted",
+        ),
+        (
             learner.min_window_positions <= learner.window_positions,
             f"learner.window_positions = {learner.window_positions}: allowed is at least "
             f"learner.min_window_positions = {learner.min_window_positions}; "

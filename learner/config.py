@@ -34,12 +34,13 @@ class LearnerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """λ of λ-returns; below 1 only in effect once the value head is trusted."""
     root_value_mix: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Share of the root value in value targets; never together with ``td_lambda`` < 1."""
-    trust_r2: float = 0.1
+    trust_r2: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """Held-out R² on the outcome from which the value head is trusted."""
     trust_games: Annotated[int, Meta(ge=1)] = 1000
     """Held-out games before a held-out figure is trusted."""
     held_out_share: Annotated[float, Meta(ge=0, lt=1)] = 0.1
-    """Share of whole games kept out of training."""
+    """Share of whole games kept out of training. With 0 the value head is never trusted, so that
+    ``td_lambda`` below 1 and a ``root_value_mix`` are refused: they would do nothing."""
     held_out_rows: Annotated[int, Meta(ge=1)] = 8192
     """Held-out positions that one measurement looks at, spread over all held-out games."""
     batch_size: Annotated[int, Meta(ge=8)] = 1024

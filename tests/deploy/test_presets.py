@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -17,9 +18,12 @@ import pytest
 
 from deploy import preflight, presets
 from deploy.commands import UserError
-from deploy.config import RunConfig
+from deploy.config import GameConfig, RunConfig
+from deploy.preflight import position_bytes
 from deploy.presets import ConfigError, load
 from engine.game import get_spec
+from learner.config import LearnerConfig
+from learner.targets import facts_dtype
 from replay.split import SplitWindow, held_out_capacity
 
 
@@ -75,18 +79,41 @@ def test_the_laptop_preset_shares_two_cores() -> None:
 
 
 def window_gb(config: RunConfig) -> float:
-    """Return what both windows of the learner take, from windows of a thousandth of the size."""
-    learner, spec = config.learner, get_spec(config.game.name)
-    held_out = held_out_capacity(learner.window_positions, learner.held_out_share)
+    return config.learner.window_positions * position_bytes(config) / 1e9
+
+
+@pytest.mark.parametrize("options", [{}, {"td_lambda": 0.9}, {"held_out_share": 0.0}])
+@pytest.mark.parametrize("game", ["kuhn", "cuarenta"])
+def test_bytes_of_a_position_are_those_of_the_learners_windows(
+    game: str, options: dict[str, float]
+) -> None:
+    learner = LearnerConfig(window_positions=7000, values_per_position=2.0, **options)  # type: ignore[arg-type]
+    config = RunConfig(game=GameConfig(name=game), learner=learner)
+    spec = get_spec(game)
     split = SplitWindow(
         spec,
-        spec.make(config.game.rules),
-        learner.window_positions // 1000,
+        spec.make(),
+        7000,
         held_out_share=learner.held_out_share,
-        held_out_positions=held_out // 1000,
-        values_per_position=learner.values_per_position,
+        values_per_position=2.0,
+        facts_dtype=facts_dtype(learner),
     )
-    return 1000 * (split.training.nbytes + split.held_out.nbytes) / 1e9
+    nbytes = split.training.nbytes + split.held_out.nbytes
+    assert 7000 * position_bytes(config) == pytest.approx(nbytes, rel=0.01)
+    assert game != "cuarenta" or position_bytes(config) > 500
+
+
+def test_a_window_that_the_machine_cannot_hold_is_refused_with_what_it_can() -> None:
+    config = _load("cuarenta-laptop")
+    preflight.check_memory(config)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    most = int(memory / position_bytes(config))
+    large = msgspec.structs.replace(config.learner, window_positions=most + most // 50)
+    config = msgspec.structs.replace(config, learner=large)
+    with pytest.raises(UserError, match=r"window_positions = \d+: allowed is less than \d+ in"):
+        preflight.check_memory(config)
+    cluster = msgspec.structs.replace(config.runtime, ray_address="10.0.0.1:6379")
+    preflight.check_memory(msgspec.structs.replace(config, runtime=cluster))
 
 
 LARGE = pytest.mark.parametrize("name", ["cuarenta-workstation", "cuarenta-cluster"])
@@ -224,6 +251,7 @@ def test_toml_values_become_the_type_of_their_key(tmp_path: Path) -> None:
         ("self_play.games=0", ["self_play.games", "'0'", "at least 1 and at most 4096"]),
         ("self_play.games=1.5", ["self_play.games", "'1.5'", "a whole number"]),
         ("learner.trust_r2=nan", ["learner.trust_r2", "'nan'", "a number"]),
+        ("learner.trust_r2=-0.1", ["learner.trust_r2", "'-0.1'", "at least 0 and at most 1"]),
         ("gate.alpha=0.5", ["gate.alpha", "'0.5'", "above 0 and below 0.5"]),
         ("runtime.kind=cloud", ["runtime.kind", "'cloud'", "inprocess or ray"]),
         ("runtime.allow_open_ray=perhaps", ["'perhaps'", "true or false"]),
@@ -260,6 +288,10 @@ def test_lambda_returns_and_root_values_are_never_used_together() -> None:
     message = _error("smoke", "learner.td_lambda=0.9", "learner.root_value_mix=0.5")
     assert "learner.td_lambda = 0.9" in message
     assert "learner.root_value_mix = 0.5" in message
+    for option in ("learner.td_lambda=0.9", "learner.root_value_mix=0.5"):
+        message = _error("smoke", option, "learner.held_out_share=0")
+        assert "learner.held_out_share = 0.0" in message
+        assert "allowed is above 0" in message
 
 
 def test_error_names_the_environment_variable() -> None:
