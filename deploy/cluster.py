@@ -25,11 +25,13 @@ from deploy.crew import Crew, CrewError, Member
 from deploy.hosts import GateHost, HostFacts, LearnerHost, SelfPlayHost, environment
 from deploy.manifest import Manifest, ResumeError
 from deploy.owner import Owner
+from deploy.patience import RETRY_S, in_words
 from deploy.ray_session import RaySession, RaySessionError
 from deploy.rundir import RunDirectory
 from deploy.screen import Screen
 from deploy.store import AWAY, UNREACHABLE, RunStore
 from deploy.tracker import GATE, LEARNER, SELFPLAY
+from replay.disk import is_disk_trouble
 from replay.redis_admin import LeaseHeld
 from replay.redis_link import StoreError, StoreRefused
 
@@ -117,12 +119,15 @@ class ClusterRuntime:
 
     def _dispatch(self) -> None:
         """Give every idle actor its next call."""
-        if self._may_start:
-            self.crew.start_missing()
         owner = self.owner
+        blocked = not owner.settle()
+        if self._may_start and not blocked:
+            self._start_missing()
         for member in self.crew.members:
             if not member.idle or not member.is_ready:
                 continue
+            if blocked and member.role != SELFPLAY:
+                continue  # what they did last is not saved yet
             if member.role == LEARNER:
                 snapshot, self._learner_due = self._learner_due, False
                 if owner.deciding and not snapshot:
@@ -135,6 +140,13 @@ class ClusterRuntime:
                 request = owner.gate_request() if gate else owner.step_request(member.slot)
                 if request is not None:
                     self.crew.call(member, "step", request)
+
+    def _start_missing(self) -> None:
+        try:
+            self.crew.start_missing()
+        except OSError as error:  # an epoch that is not durable may not be given
+            if not is_disk_trouble(error):
+                raise
 
     def _take(self, member: Member, method: str, reply: Any) -> None:
         """Hand a reply to the owner."""
@@ -291,6 +303,18 @@ def _start_engine_hash() -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
+def _begin(owner: Owner, control: Control) -> None:
+    """Open the invocation once the disk takes it. Raises OSError when the run is to end first."""
+    while True:
+        try:
+            owner.begin()
+            return
+        except OSError as error:
+            if not is_disk_trouble(error) or control.stopping.wait(RETRY_S):
+                raise
+            owner.tracker.disk_trouble = in_words(error)
+
+
 def _open_run(
     directory: RunDirectory, bundled_url: str, control: Control
 ) -> tuple[Manifest, RunStore]:
@@ -325,7 +349,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
             )
         signal.signal(signal.SIGTERM, lambda *_: control.take("now"))
         session.warm_up(config.game.name, control.stopping.is_set)
-        owner.begin()
+        _begin(owner, control)
         store.hold_lease(manifest.owner_starts)
         engine_hash = hashing.communicate(timeout=120)[0].strip()
         owner.manifest.engine_hash = engine_hash

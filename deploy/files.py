@@ -1,20 +1,20 @@
-"""Durable files: the one place in the program that knows about fsync, rename and flock.
+"""The files of a run: durable writes (replay.disk), locks, secrets, and a double for tests.
 
 Room: deploy. Standard library only (the supervisor loads this module).
-
-A power cut keeps what was fsynced and may lose, or keep in part, everything else. Three rules make
-"old or new, never else" out of that: contents are fsynced before they get their name, a name
-changes by ``rename`` alone, and the folder is fsynced before anybody is told.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import shutil
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
+
+from replay.disk import Disk
 
 
 class FilesError(RuntimeError):
@@ -50,93 +50,8 @@ class Lock:
         self.release()
 
 
-class Files:
-    """Durable operations made of seven primitives, which a test double replaces (MemoryFiles)."""
-
-    # --- primitives -------------------------------------------------------------------------------
-
-    def _write(self, path: Path, data: bytes) -> None:
-        """Create or truncate ``path`` and write ``data``; nothing is durable yet."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
-
-    def _append(self, path: Path, data: bytes) -> None:
-        """Write ``data`` behind what ``path`` holds; nothing is durable yet."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
-
-    def _sync(self, path: Path) -> None:
-        """Make the contents of a file durable, or the names in a folder."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _rename(self, source: Path, target: Path) -> None:
-        os.replace(source, target)
-
-    def _unlink(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-
-    def _make_folder(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-
-    def read(self, path: Path) -> bytes:
-        """Return the contents. Raises FileNotFoundError."""
-        return path.read_bytes()
-
-    # --- operations -------------------------------------------------------------------------------
-
-    def make_folder(self, path: Path) -> None:
-        """Create ``path`` and its parents, durable in the nearest parent."""
-        self._make_folder(path)
-        self._sync(path.parent)
-
-    def write_atomic(self, path: Path, data: bytes) -> None:
-        """Replace ``path`` by ``data``: afterwards, and after any crash, it holds old or new.
-
-        When this returns the new contents are durable.
-        """
-        temporary = path.with_name(f".{path.name}.new")
-        self._write(temporary, data)
-        self._sync(temporary)
-        self._rename(temporary, path)
-        self._sync(path.parent)
-
-    def append(self, path: Path, data: bytes) -> None:
-        """Add ``data`` to the end of ``path``, which may be new.
-
-        When this returns it is durable; a crash before that may leave a part of it at the end.
-        """
-        self._append(path, data)
-        self._sync(path)
-        self._sync(path.parent)
-
-    def replace(self, path: Path, data: bytes) -> None:
-        """Replace ``path`` for readers at once, without asking for durability (status files)."""
-        temporary = path.with_name(f".{path.name}.new")
-        self._write(temporary, data)
-        self._rename(temporary, path)
-
-    def remove(self, path: Path) -> None:
-        """Remove a file; a missing one is fine. Durable whenever the system gets to it."""
-        self._unlink(path)
-
-    def names(self, folder: Path) -> list[str]:
-        """Return the names in a folder, sorted; an absent folder is empty."""
-        return sorted(os.listdir(folder)) if folder.is_dir() else []
+class Files(Disk):
+    """Durable operations, and locks between processes."""
 
     def lock(self, path: Path) -> Lock:
         """Take the exclusive lock on ``path`` without waiting; close-on-exec.
@@ -221,6 +136,11 @@ class MemoryFiles(Files):
             self._names[path], self._inodes[inode] = inode, b""
         self._inodes[self._names[path]] += data
 
+    def _cut(self, path: Path, size: int) -> None:
+        self._count()
+        inode = self._names[path]
+        self._inodes[inode] = self._inodes[inode][:size]
+
     def _sync(self, path: Path) -> None:
         self._count()
         inode = self._names.get(path)
@@ -244,26 +164,35 @@ class MemoryFiles(Files):
     def _make_folder(self, path: Path) -> None:
         self._count()
 
-    def read(self, path: Path) -> bytes:
-        """See Files."""
+    def open(self, path: Path) -> BinaryIO:
+        """See Disk."""
         if path not in self._names:
             raise FileNotFoundError(str(path))
-        return self._inodes[self._names[path]]
+        return io.BytesIO(self._inodes[self._names[path]])
 
     def names(self, folder: Path) -> list[str]:
-        """See Files."""
+        """See Disk."""
         return sorted(path.name for path in self._names if path.parent == folder)
 
     def survivors(self) -> list[dict[Path, bytes]]:
-        """Return three disks a power cut may leave: unsynced work lost, kept, and the worst.
+        """Return four disks a power cut may leave: unsynced work lost, kept, torn, and the worst.
 
         The worst keeps the names and loses the contents: a file that was renamed before its
-        contents were synced is then empty or cut in half.
+        contents were synced is then empty or cut in half. A torn one has a part of what was
+        appended, and bytes of zero for the rest.
         """
         lost = {path: self._durable.get(i, b"") for path, i in self._durable_names.items()}
         kept = {path: self._inodes[i] for path, i in self._names.items()}
+        torn = {path: self._torn(i) for path, i in self._names.items()}
         worst = {
             path: self._durable.get(i, self._inodes[i][: len(self._inodes[i]) // 2])
             for path, i in self._names.items()
         }
-        return [lost, kept, worst]
+        return [lost, kept, torn, worst]
+
+    def _torn(self, inode: int) -> bytes:
+        durable, visible = self._durable.get(inode, b""), self._inodes[inode]
+        if not visible.startswith(durable):
+            return durable
+        half = (len(durable) + len(visible)) // 2
+        return visible[:half] + bytes(len(visible) - half)

@@ -10,9 +10,11 @@ interrupted and resumed goes on bit for bit as one that was not, on the same typ
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,12 +22,14 @@ from deploy import components
 from deploy.control import EXIT_REFUSED, Control
 from deploy.manifest import Manifest, ResumeError
 from deploy.owner import Owner
+from deploy.patience import Patience, PatientFiles
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from league.models import MemoryModelStore
 from replay.segments import SegmentReader, SegmentStore, SegmentWriter
 
 NODE = "local"
+LOW_DISK_CHECK_S = 0.5
 
 
 class SegmentStream:
@@ -53,7 +57,7 @@ class LocalRuntime:
         """Go on from ``manifest``. Raises ResumeError, and the rooms' own errors."""
         self._config = config = manifest.config
         self._manifest = manifest
-        self._segments = SegmentStore(directory.segments_path)
+        self._segments = SegmentStore(directory.segments_path, disk=directory.files)
         if manifest.stream_end:
             self._segments.truncate(manifest.stream_end)
         elif manifest.learner is None:
@@ -133,6 +137,8 @@ class LocalRuntime:
             self._save()
 
     def _save(self) -> None:
+        if not self.owner.settle():  # its files gave up waiting: the run is as of its manifest
+            raise OSError(errno.ENOSPC, self.owner.tracker.disk_trouble)
         self.owner.take_worker_snapshots([worker.snapshot() for worker in self._workers])
         self.owner.take_gate_snapshot(self._gate.snapshot())
         self._segments.sync()
@@ -144,12 +150,17 @@ class LocalRuntime:
         self, stopping: Callable[[], bool], limit_elapsed_s: float, show: Callable[[], None]
     ) -> None:
         """Take turns until ``stopping`` or the limit of training time (0: none), then save."""
-        tracker = self.owner.tracker
+        tracker, pause = self.owner.tracker, threading.Event()
         tracker.start_clock()
-        tracker.status.state = "running"
         last = False
         while not last:
             last = stopping() or 0 < limit_elapsed_s <= tracker.elapsed_s()
+            if not last and tracker.low_disk():
+                tracker.status.state = "paused"
+                show()
+                pause.wait(LOW_DISK_CHECK_S)
+                continue
+            tracker.status.state = "running"
             self.turn(boundary=last)
             self.owner.measure_stream()
             show()
@@ -173,7 +184,8 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = Control(parsed.control_fd)
-    directory = RunDirectory(parsed.run_directory)
+    patience = Patience(control.stopping)
+    directory = RunDirectory(parsed.run_directory, PatientFiles(patience))
     try:
         runtime = LocalRuntime(directory, directory.load())
     except ValueError as error:
@@ -183,6 +195,12 @@ def main(arguments: list[str] | None = None) -> int:
     tracker.root_pid = os.getppid()
     tracker.status.limit_s = max(0.0, parsed.limit_elapsed_s - tracker.elapsed_s())
     screen = Screen(runtime.owner.config, directory, tracker, sys.stdout)
+
+    def report(trouble: str) -> None:
+        tracker.disk_trouble = trouble
+        screen.state("paused" if trouble else "running")
+
+    patience.report = report
     try:
         runtime.run(control.stopping.is_set, parsed.limit_elapsed_s, screen.update)
         screen.state("stopped")

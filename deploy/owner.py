@@ -3,13 +3,16 @@
 Room: deploy. Knows no Ray and no Redis: it builds requests, takes replies, and decides. Runtimes
 carry the messages (deploy.local in one process, deploy.cluster over Ray).
 
-Order of every decision: blob durable, manifest durable, then announced. A reply counts only with
-the epoch that the actor's last start was given, so a replaced actor that wakes late is refused.
+Order of every decision: blob durable, manifest durable, then announced. What a full disk refuses
+waits as a step (deploy.patience), nothing overtakes it, and workers rest meanwhile. A reply counts
+only with the epoch that the actor's last start was given, so a replaced actor that wakes late is
+refused.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -18,8 +21,10 @@ from typing import Protocol
 import msgspec
 
 from actors.messages import StepReply, StepRequest
+from deploy.decisions import RECENT_VERSIONS, add_version, end_gate, forget_models
 from deploy.evaluations import EvaluationLog, record_of
-from deploy.manifest import MAX_OUTCOMES, Manifest
+from deploy.manifest import Manifest
+from deploy.patience import Steps
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY, Tracker
 from league.messages import (
@@ -31,11 +36,8 @@ from league.messages import (
     LeagueState,
 )
 from league.models import ModelStore
-from league.records import apply_result, records_of_pool
+from league.records import apply_result
 from learner.messages import LearnReply, LearnRequest
-
-RECENT_VERSIONS = 6
-"""Versions kept beside pool, champion and gate, for actors that are a little behind."""
 
 
 class TrajectoryStream(Protocol):
@@ -75,6 +77,9 @@ class Owner:
         self.paused = False
         self.deciding = False
         """The run's last gate is on: self-play and training rest."""
+        self._steps = Steps(clock)
+        self._durable = (manifest.newest, manifest.champion, manifest.pool)
+        """Newest version, champion and pool of the durable manifest: what may be announced."""
         self._store = store
         self._stream = stream
         self._unavailable = unavailable
@@ -102,9 +107,12 @@ class Owner:
     # --- life of actors ---------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Open this invocation: save the manifest, publish what the store lacks."""
+        """Open this invocation: save the manifest, publish what the store lacks.
+
+        Raises OSError when the disk is full; it may be called again.
+        """
         self.manifest.owner_starts += 1
-        self.directory.save(self.manifest)
+        self._write_manifest()
         self.publish()
 
     def publish(self) -> bool:
@@ -112,6 +120,8 @@ class Owner:
 
         Also heals a store that lost its models. A store that is away is tried at the next call.
         """
+        if self._steps.trouble:
+            return False
         wanted = self._playing()
         try:
             present = set(self._store.versions())
@@ -125,7 +135,7 @@ class Owner:
             self._store_away, self._store_away_at = True, self._clock()
             return False
         self._store_away = False
-        self._announced = self.manifest.newest
+        self._announced = self._durable[0]
         return True
 
     def was_store_away_since(self, at: float) -> bool:
@@ -133,7 +143,10 @@ class Owner:
         return self._store_away_at >= at
 
     def start_actor(self, role: str, slot: int = 0, node: str = "") -> int:
-        """Return the epoch for a start of an actor; durable first, so no other start has it."""
+        """Return the epoch for a start of an actor; durable first, so no other start has it.
+
+        Raises OSError when the disk is full: the actor cannot be started now.
+        """
         restart = (role, slot) in self._epochs
         if self._by_counters:
             # Workers' seeds hold the epoch: a resume must give them what the first start gave.
@@ -142,7 +155,12 @@ class Owner:
         else:
             epoch = self.manifest.epoch = self.manifest.epoch + 1
             self.manifest.worker_restarts += restart
-            self.directory.save(self.manifest)
+            try:
+                self._write_manifest()
+            except OSError:
+                self.manifest.worker_restarts -= restart
+                self._do(self._write_manifest)  # workers pause until it can be done
+                raise
         self._epochs[role, slot] = epoch
         self.tracker.started(role, slot, epoch, node, restart=restart)
         return epoch
@@ -159,12 +177,12 @@ class Owner:
 
     def league(self) -> LeagueState:
         """Return what actors are told."""
-        manifest = self.manifest
+        _, champion, pool = self._durable
         return LeagueState(
             newest=self._announced,
-            champion=manifest.champion,
-            pool=manifest.pool,
-            records=dict(manifest.records),
+            champion=champion,
+            pool=pool,
+            records=dict(self.manifest.records),
         )
 
     # --- learner ----------------------------------------------------------------------------------
@@ -191,48 +209,29 @@ class Owner:
         self._finished_at_reply = self._finished_at_request
         self.tracker.learned(reply)
         if reply.model:
-            self._announce(reply)
+            said = f"version {self.manifest.next_version} at step {reply.step}"
+            self._do(lambda: self._store_version(reply), self._commit, lambda: self._announce(said))
         if reply.snapshot:
-            self._take_learner_snapshot(reply)
+            self._do(lambda: self._take_learner_snapshot(reply))
+            if not self._by_counters:
+                self._do(self.save)
         return True
 
-    def _announce(self, reply: LearnReply) -> None:
-        manifest, model = self.manifest, reply.model
-        version = manifest.next_version
-        stored = self.directory.put_model(version, model, reply.step)
-        manifest.models[version] = msgspec.structs.replace(
+    def _announce(self, said: str) -> None:
+        self.tracker.say(said)
+        self._steps.add(self.publish)
+
+    def _store_version(self, reply: LearnReply) -> None:
+        manifest = self.manifest
+        stored = self.directory.put_model(manifest.next_version, reply.model, reply.step)
+        record = msgspec.structs.replace(
             stored,
             games=reply.totals.games,
             examples=reply.totals.examples,
             elapsed_s=self.tracker.elapsed_s(),
         )
-        manifest.next_version = version + 1
-        manifest.newest = version
-        if manifest.champion < 0:
-            self._crown(version)
-        self._forget_models()
-        self._commit()
-        self.tracker.say(f"version {version} at step {reply.step}")
-        self.publish()
-
-    def _crown(self, version: int) -> None:
-        """Make ``version`` champion; the pool holds the last champions, this one included."""
-        manifest = self.manifest
-        record = manifest.models[version]
-        manifest.models[version] = msgspec.structs.replace(record, promoted=True)
-        manifest.champion = version
-        manifest.pool = (*manifest.pool, version)[-self.config.league.pool_size :]
-        manifest.records = records_of_pool(manifest.records, manifest.pool)
-
-    def _forget_models(self) -> None:
-        """Take versions out of the manifest that are neither played nor were ever promoted."""
-        manifest, gate = self.manifest, self.tracker.status.gate
-        keep = {*sorted(manifest.models)[-RECENT_VERSIONS:], gate.candidate, *self._measured}
-        manifest.models = {
-            number: record
-            for number, record in manifest.models.items()
-            if number in keep or record.promoted
-        }
+        add_version(manifest, record, self.config.league.pool_size)
+        forget_models(manifest, {self.tracker.status.gate.candidate, *self._measured})
 
     def _playing(self) -> set[int]:
         """Return the versions that actors may play; only these are in the store."""
@@ -251,8 +250,6 @@ class Owner:
         manifest.step = reply.step
         manifest.totals = reply.totals
         manifest.insert_budget = reply.insert_budget
-        if not self._by_counters:
-            self.save()
 
     # --- self-play --------------------------------------------------------------------------------
 
@@ -278,7 +275,7 @@ class Owner:
             budget_s=0.0 if self._by_counters else runtime.step_s,
             max_evaluations=runtime.inprocess_evaluations if self._by_counters else 0,
             insert_budget=self.insert_budget(),
-            paused=self.paused or self.deciding,
+            paused=self.paused or self.deciding or bool(self._steps.trouble),
         )
 
     def on_step(self, reply: StepReply) -> bool:
@@ -325,7 +322,7 @@ class Owner:
         for found in reply.evaluations:
             self._end_evaluation(found)
         for outcome in reply.outcomes:
-            self._end_gate(outcome)
+            self._do(functools.partial(self._end_gate, outcome))
         return True
 
     def is_decided(self) -> bool:
@@ -337,41 +334,53 @@ class Owner:
         )
 
     def _end_gate(self, outcome: GateOutcome) -> None:
-        manifest, gates = self.manifest, self.manifest.gates
-        # A gate that was restored to before its last outcome plays it again: it counts once.
-        if outcome.champion != manifest.champion or (
-            gates.outcomes and outcome.candidate <= gates.outcomes[-1].candidate
-        ):
+        if not end_gate(self.manifest, outcome, self.config.league.pool_size):
             self.tracker.say(f"gate of version {outcome.candidate} ended before: not counted twice")
             return
-        setattr(gates, outcome.outcome, getattr(gates, outcome.outcome) + 1)
-        gates.outcomes = [*gates.outcomes, outcome][-MAX_OUTCOMES:]
-        if outcome.outcome == "promoted":
-            self._crown(outcome.candidate)
-        self._commit()
-        self.tracker.say(
+        said = (
             f"version {outcome.candidate} {outcome.outcome} after {outcome.num_pairs} pairs "
             f"({outcome.wins} of {outcome.num_decided} decided won)"
         )
+        self._steps.add(self._commit, lambda: self.tracker.say(said))
 
     def _end_evaluation(self, found: EvaluationResult) -> None:
         record = record_of(self.manifest, found)
         if self._by_counters:
             self._unwritten.append(record)
-        elif not self._evaluations.add(record):
-            self.tracker.say(f"evaluation of version {found.version} was recorded before")
-            return
+            self._say_evaluation(record)
+        else:
+            self._do(lambda: self._record_evaluation(record))
+
+    def _record_evaluation(self, record: EvaluationRecord) -> None:
+        if self._evaluations.add(record):
+            self._say_evaluation(record)
+        else:
+            self.tracker.say(f"evaluation of version {record.version} was recorded before")
+
+    def _say_evaluation(self, record: EvaluationRecord) -> None:
         self.tracker.evaluated(record)
         self.tracker.say(
-            f"version {found.version} with {found.simulations} simulations against "
-            f"{found.opponent}: {100 * found.win_rate:.1f} % of {found.games} games"
+            f"version {record.version} with {record.simulations} simulations against "
+            f"{record.opponent}: {100 * record.win_rate:.1f} % of {record.games} games"
         )
 
     # --- saving -----------------------------------------------------------------------------------
 
+    def settle(self) -> bool:
+        """Do what waits for the disk; return False while it refuses. To be called often."""
+        done, trouble = self._steps.run(), self._steps.trouble
+        if bool(trouble) != bool(self.tracker.disk_trouble):
+            self.tracker.say(trouble or "the disk takes data again: what waited is saved")
+        self.tracker.disk_trouble = trouble
+        return done
+
+    def _do(self, *steps: Callable[[], object]) -> None:
+        self._steps.add(*steps)
+        self.settle()
+
     def take_gate_snapshot(self, data: bytes) -> None:
         """Store the gate's state; it counts from the next ``save`` on."""
-        self.manifest.gate = self.directory.put_snapshot("gate", data)
+        self._do(lambda: setattr(self.manifest, "gate", self.directory.put_snapshot("gate", data)))
 
     def take_worker_snapshots(self, snapshots: list[bytes]) -> None:
         """Store the workers' states by slot (in-process runtime); they count from ``save`` on."""
@@ -381,12 +390,14 @@ class Owner:
         ]
 
     def save(self) -> None:
-        """Make the present state the truth, then forget what it does not need any more."""
+        """Make the present state the truth, then forget what it does not need any more.
+
+        Raises OSError when the disk is full; it may be called again.
+        """
         for record in self._unwritten:
             self._evaluations.add(record)
         self._unwritten.clear()
-        self.manifest.elapsed_s = self.tracker.elapsed_s()
-        self.directory.save(self.manifest)
+        self._write_manifest()
         self.directory.prune(self.manifest)
         if self._stream is not None and self.manifest.trim_edge:
             try:
@@ -395,9 +406,18 @@ class Owner:
                 self.tracker.say(f"stream is away, not trimmed: {error}")
 
     def _commit(self) -> None:
-        if not self._by_counters:
-            self.manifest.elapsed_s = self.tracker.elapsed_s()
-            self.directory.save(self.manifest)
+        if self._by_counters:
+            self._durable = self._standing()
+        else:
+            self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        self.manifest.elapsed_s = self.tracker.elapsed_s()
+        self.directory.save(self.manifest)
+        self._durable = self._standing()
+
+    def _standing(self) -> tuple[int, int, tuple[int, ...]]:
+        return self.manifest.newest, self.manifest.champion, self.manifest.pool
 
     def measure_stream(self) -> None:
         """Put the size of the stream into the status."""

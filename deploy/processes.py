@@ -5,6 +5,7 @@ Room: deploy. Standard library, msgspec and psutil (the supervisor loads this mo
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -187,9 +188,12 @@ class ProcessBook:
             return []
 
     def write(self, marks: list[ProcessMark]) -> None:
-        """Replace the book."""
-        if self.read() != marks:
-            self._files.replace(self._path, msgspec.json.encode(marks))
+        """Replace the book; on a full disk the one before stays, and an empty one is removed."""
+        if not marks:
+            self._files.remove(self._path)
+        elif self.read() != marks:
+            with contextlib.suppress(OSError):
+                self._files.replace(self._path, msgspec.json.encode(marks))
 
     def end_all(self, timeout_s: float = 5.0) -> list[ProcessMark]:
         """End whatever of the book still runs, and clear it. Returns what was still alive."""

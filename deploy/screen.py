@@ -53,7 +53,8 @@ class Screen:
         """Show the present status, unless it was shown a moment ago (``now`` shows it anyway)."""
         clock = time.monotonic()
         for event in self._tracker.take_log():
-            self._log.info(event)
+            with contextlib.suppress(OSError):  # the log may be on a full disk
+                self._log.info(event)
         if not now and clock < self._drawn_at + DRAW_EVERY_S:
             return
         self._drawn_at = clock

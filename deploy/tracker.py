@@ -72,6 +72,8 @@ class Tracker:
         """Events in words since they were last taken, oldest first."""
         self.stream_full = ""
         """Why the streams' size makes workers pause; empty while it does not."""
+        self.disk_trouble = ""
+        """Why nothing can be saved now; empty while all is well."""
         self.root_pid = os.getpid()
         """Memory is that of this process and its descendants."""
         self.status = self._initial_status()
@@ -271,6 +273,8 @@ class Tracker:
             alerts.append(
                 f"disk below {config.replay.min_free_disk_gb:g} GB free: workers are paused"
             )
+        if self.disk_trouble:
+            alerts.append(self.disk_trouble)
         if self.stream_full:
             alerts.append(self.stream_full)
         alerts += learner_alerts(status.metrics, config.learner)

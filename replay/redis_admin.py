@@ -11,7 +11,7 @@ from typing import Any
 
 from replay.marks import START, cursor_key
 from replay.redis_keys import RunKeys
-from replay.redis_link import ReplyError, StoreError, StoreRefused, call
+from replay.redis_link import ReplyError, StoreError, StoreRefused, call, is_full
 
 MIN_VERSION = (7, 2)
 STREAM_SHARE = 0.6
@@ -79,7 +79,9 @@ def _cannot_confirm(client: Any, info: Mapping[str, Any]) -> str:
             call(single, "SET", "cardleague:check", "1", "EX", 60)
             confirmed = call(single, "WAITAOF", 1, 0, _CHECK_CONFIRMATION_MS)
         except ReplyError as error:
-            return str(error)
+            # A full disk or a full memory refuses every write for now; reading and trimming work,
+            # and it will confirm again.
+            return "" if is_full(error) else str(error)
     if int(confirmed[0]) < 1:
         return f"no confirmation from its disk within {_CHECK_CONFIRMATION_MS} ms"
     return ""

@@ -93,7 +93,7 @@ def connect(url: str, password: str = "", config: ReplayConfig | None = None) ->
         try:
             call(client, "PING")
         except StoreError as error:
-            outcome.append(error)
+            outcome.append(None if is_full(error) else error)
         else:
             outcome.append(None)
 
@@ -105,6 +105,12 @@ def connect(url: str, password: str = "", config: ReplayConfig | None = None) ->
     if outcome[0] is not None:
         raise type(outcome[0])(f"{redacted(url)}: {outcome[0]}") from outcome[0]
     return client
+
+
+def is_full(error: StoreError) -> bool:
+    """Return whether a server refuses writes (with a full disk PING too) until there is room."""
+    text = str(error)
+    return isinstance(error, ReplyError) and ("MISCONF" in text or "maxmemory" in text)
 
 
 def call(client: Any, *command: Any) -> Any:

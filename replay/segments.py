@@ -1,6 +1,6 @@
 """A stream in append-only files: what the in-process runtime uses in place of a server.
 
-Room: replay. May import: msgspec, replay.buffer, replay.marks.
+Room: replay. May import: msgspec, replay (buffer, disk, marks).
 
 A folder of segments, each named by the number of its first entry. A record is its length, a digest
 and MessagePack; a torn or damaged tail of the last segment (the process died in mid-write) is cut
@@ -12,21 +12,22 @@ back to where the snapshot was taken: the games played after it will be played a
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from replay.buffer import Entry, OutboxFull, ReaderState
+from replay.disk import Disk
 from replay.marks import START, cursor_key, ingest, rebuild_shard
 
 _RECORD = msgspec.msgpack.Decoder(tuple[str, int, bytes])
 _FRAME = struct.Struct("<I8s")
+_FLUSH_BYTES = 1 << 20
+"""Appended bytes that wait in memory at the most."""
 _SUFFIX = ".seg"
 SHARD = "0"
 
@@ -46,21 +47,32 @@ def _number(cursor: str) -> int:
 class SegmentStore:
     """Owns the folder: one writing process, any number of readers in it.
 
+    What is appended waits in memory until it is flushed, and stays there when the disk is full: the
+    files hold whole records in order, or a torn one at the very end after a crash.
+
     Args:
         folder: made if missing.
         segment_bytes: a segment that has grown beyond this is followed by a new one.
+        disk: where the folder is.
 
     Raises:
         SegmentError: a segment is missing or damaged other than at the very end.
     """
 
-    def __init__(self, folder: Path, *, segment_bytes: int = 64 << 20) -> None:
+    def __init__(
+        self, folder: Path, *, segment_bytes: int = 64 << 20, disk: Disk | None = None
+    ) -> None:
         self._folder, self._segment_bytes = folder, segment_bytes
-        folder.mkdir(parents=True, exist_ok=True)
+        self._disk = disk or Disk()
+        self._disk.make_folder(folder)
         self.lineage = self._read_lineage()
-        self._firsts = sorted(int(path.stem) for path in folder.glob(f"*{_SUFFIX}"))
+        names = [name for name in self._disk.names(folder) if name.endswith(_SUFFIX)]
+        self._firsts = sorted(int(name.removesuffix(_SUFFIX)) for name in names)
         self._end = self._firsts[-1] - 1 if self._firsts else 0
-        self._file: BinaryIO | None = None
+        self._buffer = bytearray()
+        self._size = 0  # of the last segment, with what waits in memory
+        self._is_named = bool(self._firsts)  # the last segment's name is durable
+        self._is_synced = True
         self.num_torn_bytes = 0
         """Bytes of an unfinished record that opening the store cut off."""
         if self._firsts:
@@ -72,24 +84,39 @@ class SegmentStore:
         return f"{self._end}-0"
 
     def append(self, producer: str, sequence: int, payload: bytes) -> str:
-        """Add an entry and return its cursor; durable after ``sync``."""
+        """Add an entry and return its cursor; durable after ``sync``.
+
+        Raises OSError when the disk is full and too much waits for it already; nothing was added.
+        """
+        if not self._firsts or self._size >= self._segment_bytes:
+            self.sync()
+            self._firsts.append(self._end + 1)
+            self._size, self._is_named = 0, False
+        elif len(self._buffer) > _FLUSH_BYTES:
+            self.flush()
         record = msgspec.msgpack.encode((producer, sequence, payload))
-        file = self._writable()
-        file.write(_FRAME.pack(len(record), _digest(record)))
-        file.write(record)
+        self._buffer += _FRAME.pack(len(record), _digest(record))
+        self._buffer += record
+        self._size += _FRAME.size + len(record)
         self._end += 1
         return self.end
 
     def flush(self) -> None:
         """Make what was appended visible to readers."""
-        if self._file is not None:
-            self._file.flush()
+        if self._buffer:
+            self._disk.extend(self._path(self._firsts[-1]), bytes(self._buffer))
+            self._buffer.clear()
+            self._is_synced = False
 
     def sync(self) -> None:
         """Make everything appended so far durable."""
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self.flush()
+        if not self._is_synced:
+            self._disk.sync(self._path(self._firsts[-1]))
+            self._is_synced = True
+        if not self._is_named and self._size:
+            self._disk.sync(self._folder)
+            self._is_named = True
 
     def entries(self, after: str) -> Iterator[Entry]:
         """Yield the entries behind the cursor ``after`` that are there now (trimmed ones are not).
@@ -105,7 +132,7 @@ class SegmentStore:
         for first in self._firsts[index:]:
             if first != number + 1:
                 raise SegmentError(f"{self._path(first)} follows entry {number}: one is missing")
-            for number, (record, _) in enumerate(_records(self._path(first)), first):
+            for number, (record, _) in enumerate(self._records(first), first):
                 if number >= wanted:
                     producer, sequence, payload = _RECORD.decode(record)
                     yield Entry(f"{number}-0", producer, sequence, payload, SHARD)
@@ -125,19 +152,21 @@ class SegmentStore:
                 f"{self._folder} holds entries {first_kept} to {self._end}, cannot go back to the "
                 f"end of entry {target}"
             )
+        self.flush()
         removed = self._end - target
-        self._close_file()
         while len(self._firsts) > 1 and self._firsts[-1] > target:
-            self._path(self._firsts.pop()).unlink()
+            self._disk.remove(self._path(self._firsts.pop()))
+            self._is_named = True
         if removed:
-            path, position = self._path(self._firsts[-1]), 0
-            for number, (_, end) in enumerate(_records(path), self._firsts[-1]):
+            position = 0
+            for number, (_, end) in enumerate(self._records(self._firsts[-1]), self._firsts[-1]):
                 if number > target:
                     break
                 position = end
-            self._cut(path, position)
+            self._disk.cut(self._path(self._firsts[-1]), position)
+            self._size = position
         self._end = target
-        self._sync_folder()
+        self._disk.sync(self._folder)
         return removed
 
     def trim(self, edge: str) -> int:
@@ -146,13 +175,12 @@ class SegmentStore:
         while len(self._firsts) > 1 and self._firsts[1] <= number:
             first = self._firsts.pop(0)
             removed += self._firsts[0] - first
-            self._path(first).unlink()
+            self._disk.remove(self._path(first))
         return removed
 
     def close(self) -> None:
-        """Make everything durable and close the files."""
+        """Make everything durable."""
         self.sync()
-        self._close_file()
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -161,72 +189,43 @@ class SegmentStore:
 
     def _read_lineage(self) -> str:
         path = self._folder / "lineage"
-        if path.exists():
-            return path.read_text()
-        temporary = path.with_suffix(".new")
-        temporary.write_text(secrets.token_hex(8))
-        os.replace(temporary, path)
-        return path.read_text()
+        try:
+            return self._disk.read(path).decode()
+        except FileNotFoundError:
+            lineage = secrets.token_hex(8)
+            self._disk.write_atomic(path, lineage.encode())
+            return lineage
 
     def _recover(self, first: int) -> None:
         """Find the end of the last segment and cut off what is not a whole record."""
-        path, position = self._path(first), 0
-        for _, end in _records(path, tolerate_tail=True):
-            position = end
+        with self._disk.open(self._path(first)) as file:
+            size = file.seek(0, 2)
+        for _, end in self._records(first, tolerate_tail=True):
+            self._size = end
             self._end += 1
-        self.num_torn_bytes = path.stat().st_size - position
+        self.num_torn_bytes = size - self._size
         if self.num_torn_bytes:
-            self._cut(path, position)
+            self._disk.cut(self._path(first), self._size)
 
-    def _writable(self) -> BinaryIO:
-        if self._file is not None and self._file.tell() >= self._segment_bytes:
-            self.sync()
-            self._close_file()
-            self._firsts.append(self._end + 1)
-        elif not self._firsts:
-            self._firsts.append(self._end + 1)
-        if self._file is None:
-            path = self._path(self._firsts[-1])
-            self._file = open(path, "ab")  # noqa: SIM115 - it stays open until the next segment
-            self._sync_folder()
-        return self._file
+    def _records(self, first: int, *, tolerate_tail: bool = False) -> Iterator[tuple[bytes, int]]:
+        """Yield (record, offset behind it) of one segment.
 
-    def _cut(self, path: Path, position: int) -> None:
-        with open(path, "r+b") as file:
-            file.truncate(position)
-            os.fsync(file.fileno())
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _records(path: Path, *, tolerate_tail: bool = False) -> Iterator[tuple[bytes, int]]:
-    """Yield (record, offset behind it) of one segment.
-
-    With ``tolerate_tail`` it ends at the first record that is cut or damaged, else that raises
-    SegmentError.
-    """
-    with open(path, "rb") as file:
-        position = 0
-        while prefix := file.read(_FRAME.size):
-            whole = len(prefix) == _FRAME.size
-            length, digest = _FRAME.unpack(prefix) if whole else (0, b"")
-            record = file.read(length)
-            if not whole or len(record) != length or _digest(record) != digest:
-                if tolerate_tail:
-                    return
-                raise SegmentError(f"{path} is damaged at byte {position}")
-            position += _FRAME.size + length
-            yield record, position
+        With ``tolerate_tail`` it ends at the first record that is cut or damaged, else that raises
+        SegmentError.
+        """
+        path = self._path(first)
+        with self._disk.open(path) as file:
+            position = 0
+            while prefix := file.read(_FRAME.size):
+                whole = len(prefix) == _FRAME.size
+                length, digest = _FRAME.unpack(prefix) if whole else (0, b"")
+                record = file.read(length)
+                if not whole or len(record) != length or _digest(record) != digest:
+                    if tolerate_tail:
+                        return
+                    raise SegmentError(f"{path} is damaged at byte {position}")
+                position += _FRAME.size + length
+                yield record, position
 
 
 class SegmentWriter:
@@ -243,6 +242,7 @@ class SegmentWriter:
         self._store, self._producer, self._max_pending = store, producer, max_pending
         self._sequence = first_sequence - 1
         self._outbox: list[bytes] = []
+        self._num_written = 0  # of the outbox: appended, not durable yet
         self._num_accepted = 0
 
     def append(self, payload: bytes) -> None:
@@ -252,14 +252,18 @@ class SegmentWriter:
         self._outbox.append(payload)
 
     def poll(self, timeout_s: float) -> int:
-        """Append what is queued and make it durable; see TrajectoryWriter."""
+        """Append what is queued and make it durable; see TrajectoryWriter.
+
+        Raises OSError when the disk is full; the next call goes on where this one ended.
+        """
         if not self._outbox:
             return 0
-        for payload in self._outbox:
+        for payload in self._outbox[self._num_written :]:
+            self._store.append(self._producer, self._sequence + 1, payload)
             self._sequence += 1
-            self._store.append(self._producer, self._sequence, payload)
+            self._num_written += 1
         self._store.sync()
-        accepted = len(self._outbox)
+        accepted, self._num_written = self._num_written, 0
         self._outbox.clear()
         self._num_accepted += accepted
         return accepted
