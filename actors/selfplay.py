@@ -52,6 +52,8 @@ from replay.buffer import OutboxFull, TrajectoryWriter
 from replay.codec import encode
 from replay.trajectory import Header, Trajectory
 
+SNAPSHOT_SCHEMA = 1
+"""Raised whenever the meaning of a worker's snapshot changes; others are refused by name."""
 _FIRST_CAPACITY = 192
 _NEWEST_SLOTS = 2
 
@@ -381,8 +383,7 @@ class SelfPlayWorker:
 
     def restore(self, data: bytes) -> None:
         """Continue from ``snapshot``: the same games follow, bit for bit."""
-        arrays = unpack_arrays(data)
-        meta = msgspec.msgpack.decode(arrays.pop("meta").tobytes(), type=_SnapshotMeta)
+        arrays, meta = _opened(data)
         self._games = new_games(
             self._spec, self._seats, self._sides, self._config.games, meta.capacity
         )
@@ -407,9 +408,26 @@ class SelfPlayWorker:
         self._writer.close()
 
 
+def _opened(data: bytes) -> tuple[dict[str, Any], _SnapshotMeta]:
+    """Return arrays and facts of a snapshot. Raises ValueError for one that is none."""
+    arrays = unpack_arrays(data)
+    if "meta" not in arrays:
+        raise ValueError(f"not a worker's snapshot: arrays {sorted(arrays)[:5]}")
+    try:
+        meta = msgspec.msgpack.decode(arrays.pop("meta").tobytes(), type=_SnapshotMeta)
+    except RecursionError as error:
+        raise ValueError("not a worker's snapshot: nested too deeply") from error
+    if meta.schema_version != SNAPSHOT_SCHEMA:
+        raise ValueError(
+            f"worker snapshot schema {meta.schema_version}: this program reads {SNAPSHOT_SCHEMA}"
+        )
+    return arrays, meta
+
+
 class _SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a snapshot that is not an array."""
 
+    schema_version: int = SNAPSHOT_SCHEMA
     seed: int
     num_started: int
     newest: tuple[int, int]

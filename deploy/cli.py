@@ -26,6 +26,7 @@ from deploy.commands.compare import compare
 from deploy.commands.crossplay import crossplay
 from deploy.commands.info import games, warmup
 from deploy.commands.league import league
+from deploy.commands.migrate import migrate
 from deploy.commands.models import export, match
 from deploy.commands.runs import resume, status, train
 from deploy.presets import ConfigError
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "resume": resume,
     "status": status,
+    "migrate": migrate,
     "league": league,
     "match": match,
     "crossplay": crossplay,

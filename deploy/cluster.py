@@ -23,7 +23,7 @@ from typing import Any
 from deploy.control import EXIT_REFUSED, Control
 from deploy.crew import Crew, CrewError, Member
 from deploy.hosts import GateHost, HostFacts, LearnerHost, SelfPlayHost, environment
-from deploy.manifest import Manifest, ResumeError
+from deploy.manifest import Manifest, ResumeError, record_engine
 from deploy.owner import Owner
 from deploy.patience import RETRY_S, in_words
 from deploy.ray_session import RaySession, RaySessionError
@@ -352,7 +352,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
         _begin(owner, control)
         store.hold_lease(manifest.owner_starts)
         engine_hash = hashing.communicate(timeout=120)[0].strip()
-        owner.manifest.engine_hash = engine_hash
+        record_engine(owner.manifest, engine_hash)
         screen = Screen(config, directory, owner.tracker, arguments.terminal)
         try:
             runtime = ClusterRuntime(owner, store, session, engine_hash)

@@ -10,6 +10,7 @@ import fcntl
 import io
 import os
 import shutil
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -52,6 +53,29 @@ class Lock:
 
 class Files(Disk):
     """Durable operations, and locks between processes."""
+
+    def read_bounded(self, path: Path, max_bytes: int) -> bytes:
+        """Return the contents of a file that may be anything: never more than ``max_bytes``.
+
+        Raises FileNotFoundError, and FilesError for what is no file or larger.
+        """
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise FilesError(f"{path} is not a file")
+        if found.st_size > max_bytes:
+            raise FilesError(f"{path} has {found.st_size} bytes, allowed are {max_bytes}")
+        return self.read(path)
+
+    def copy(self, source: Path, target: Path) -> None:
+        """Copy the contents of a file; on return they are durable, its name is not yet."""
+        shutil.copyfile(source, target)
+        self._sync(target)
+
+    def move_folder(self, source: Path, target: Path) -> None:
+        """Give a folder another name beside its own, which nothing has; durable on return."""
+        self._sync(source)
+        self._rename(source, target)
+        self._sync(target.parent)
 
     def lock(self, path: Path) -> Lock:
         """Take the exclusive lock on ``path`` without waiting; close-on-exec.
@@ -169,6 +193,13 @@ class MemoryFiles(Files):
         if path not in self._names:
             raise FileNotFoundError(str(path))
         return io.BytesIO(self._inodes[self._names[path]])
+
+    def read_bounded(self, path: Path, max_bytes: int) -> bytes:
+        """See Files."""
+        data = self.read(path)
+        if len(data) > max_bytes:
+            raise FilesError(f"{path} has {len(data)} bytes, allowed are {max_bytes}")
+        return data
 
     def names(self, folder: Path) -> list[str]:
         """See Disk."""

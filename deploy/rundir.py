@@ -26,14 +26,30 @@ from typing import Any
 
 import msgspec
 
-from deploy.files import Files, Lock, LockedError
-from deploy.manifest import BlobRef, Manifest, ModelRecord, ResumeError, decode, encode
+from deploy.files import Files, FilesError, Lock, LockedError
+from deploy.manifest import (
+    MAX_MANIFEST_BYTES,
+    BlobRef,
+    Manifest,
+    ModelRecord,
+    ResumeError,
+    blobs_of,
+    decode,
+    encode,
+)
 from deploy.status import RunStatus
 from league.messages import EVALUATIONS
 
 MANIFEST = "manifest.json"
+STAGING_SUFFIX = ".migrating"
+MAX_STATUS_BYTES = 64 << 20
 _SNAPSHOT = re.compile(r"^[a-z0-9-]+-[0-9a-f]{16}\.bin$")
 _MODEL = re.compile(r"^v\d{6,}\.onnx$")
+
+
+def is_staging(path: Path) -> bool:
+    """Return whether a folder is a copy that deploy.migration has not finished: not a run yet."""
+    return path.name.startswith(".") and path.name.endswith(STAGING_SUFFIX)
 
 
 class RunLockedError(LockedError):
@@ -92,7 +108,7 @@ class RunDirectory:
 
     def exists(self) -> bool:
         """Return whether there is a run here."""
-        return self.manifest_path.exists()
+        return self.manifest_path.exists() and not is_staging(self.path)
 
     def prepare(self) -> None:
         """Create the folders that are missing."""
@@ -117,9 +133,11 @@ class RunDirectory:
     def load(self) -> Manifest:
         """Return the manifest. Raises ResumeError that names the path or what is wrong with it."""
         try:
-            data = self.files.read(self.manifest_path)
+            data = self.files.read_bounded(self.manifest_path, MAX_MANIFEST_BYTES)
         except (FileNotFoundError, NotADirectoryError):
             raise ResumeError(f"no run at {self.path}: {MANIFEST} is not there") from None
+        except FilesError as error:
+            raise ResumeError(str(error)) from None
         return decode(data, str(self.manifest_path))
 
     def save(self, manifest: Manifest) -> None:
@@ -142,15 +160,27 @@ class RunDirectory:
         """Return a blob's bytes. Raises ResumeError when it is missing, truncated or changed."""
         path = self.path / blob.file
         try:
-            data = self.files.read(path)
+            data = self.files.read_bounded(path, blob.size)
         except FileNotFoundError:
             raise ResumeError(f"{path} is missing; the manifest names it") from None
+        except FilesError as error:
+            raise ResumeError(f"{error}; the manifest names it") from None
         if len(data) != blob.size:
             raise ResumeError(f"{path} is truncated: {len(data)} bytes of {blob.size}")
         digest = hashlib.sha256(data).hexdigest()
         if digest != blob.hash:
             raise ResumeError(f"{path} has hash {digest[:16]}, the manifest says {blob.hash[:16]}")
         return data
+
+    def check_named(self, manifest: Manifest) -> None:
+        """Raise ResumeError for a file that ``manifest`` names and that is not there in full."""
+        for blob in blobs_of(manifest):
+            path = self.path / blob.file
+            if not path.is_file():
+                raise ResumeError(f"{path} is missing; the manifest names it")
+            size = path.stat().st_size
+            if size != blob.size:
+                raise ResumeError(f"{path} has {size} bytes of {blob.size}")
 
     def model(self, manifest: Manifest, version: int) -> bytes:
         """Return the bytes of an announced version. Raises ResumeError."""
@@ -167,9 +197,7 @@ class RunDirectory:
 
     def prune(self, manifest: Manifest) -> None:
         """Remove models and snapshots that the durable ``manifest`` does not name."""
-        named = {record.blob.file for record in manifest.models.values()}
-        named |= {blob.file for blob in (manifest.learner, manifest.gate) if blob is not None}
-        named |= {blob.file for blob in manifest.workers}
+        named = {blob.file for blob in blobs_of(manifest)}
         for folder, pattern in (("models", _MODEL), ("snapshots", _SNAPSHOT)):
             for name in self.files.names(self.path / folder):
                 stale = pattern.match(name) or name.endswith(".new")
@@ -185,9 +213,10 @@ class RunDirectory:
     def read_status(self) -> RunStatus | None:
         """Return what the owner said last; None before it said anything."""
         try:
-            document = msgspec.json.decode(self.files.read(self.status_path))
+            data = self.files.read_bounded(self.status_path, MAX_STATUS_BYTES)
+            document = msgspec.json.decode(data)
             return msgspec.convert(_without_nulls(document), RunStatus)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, FilesError, msgspec.MsgspecError, RecursionError):
             return None
 
 

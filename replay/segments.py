@@ -15,7 +15,7 @@ import hashlib
 import secrets
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,6 +42,18 @@ def _digest(data: bytes) -> bytes:
 
 def _number(cursor: str) -> int:
     return cursor_key(cursor)[0]
+
+
+def _encode(producer: str, sequence: int, payload: bytes) -> bytes:
+    record = msgspec.msgpack.encode((producer, sequence, payload))
+    return _FRAME.pack(len(record), _digest(record)) + record
+
+
+def _decode(record: bytes, path: Path) -> tuple[str, int, bytes]:
+    try:
+        return _RECORD.decode(record)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise SegmentError(f"{path} has a record that is no entry: {error}") from None
 
 
 class SegmentStore:
@@ -94,10 +106,9 @@ class SegmentStore:
             self._size, self._is_named = 0, False
         elif len(self._buffer) > _FLUSH_BYTES:
             self.flush()
-        record = msgspec.msgpack.encode((producer, sequence, payload))
-        self._buffer += _FRAME.pack(len(record), _digest(record))
+        record = _encode(producer, sequence, payload)
         self._buffer += record
-        self._size += _FRAME.size + len(record)
+        self._size += len(record)
         self._end += 1
         return self.end
 
@@ -134,7 +145,7 @@ class SegmentStore:
                 raise SegmentError(f"{self._path(first)} follows entry {number}: one is missing")
             for number, (record, _) in enumerate(self._records(first), first):
                 if number >= wanted:
-                    producer, sequence, payload = _RECORD.decode(record)
+                    producer, sequence, payload = _decode(record, self._path(first))
                     yield Entry(f"{number}-0", producer, sequence, payload, SHARD)
                 # What lies behind may be half written: it is not even looked at.
                 if number == last:
@@ -178,6 +189,24 @@ class SegmentStore:
             self._disk.remove(self._path(first))
         return removed
 
+    def rewrite(self, convert: Callable[[bytes], bytes]) -> int:
+        """Replace every payload by what ``convert`` makes of it; return the number of entries.
+
+        Numbers and producers stay; each segment is old or new. Readers must start anew. Raises
+        SegmentError for damage.
+        """
+        self.sync()
+        count = 0
+        for first in self._firsts:
+            path, fresh = self._path(first), bytearray()
+            for record, _ in self._records(first):
+                producer, sequence, payload = _decode(record, path)
+                fresh += _encode(producer, sequence, convert(payload))
+                count += 1
+            self._disk.write_atomic(path, bytes(fresh))
+            self._size = len(fresh)
+        return count
+
     def close(self) -> None:
         """Make everything durable."""
         self.sync()
@@ -215,11 +244,13 @@ class SegmentStore:
         """
         path = self._path(first)
         with self._disk.open(path) as file:
-            position = 0
+            position, size = 0, file.seek(0, 2)
+            file.seek(0)
             while prefix := file.read(_FRAME.size):
                 whole = len(prefix) == _FRAME.size
                 length, digest = _FRAME.unpack(prefix) if whole else (0, b"")
-                record = file.read(length)
+                # A damaged length must not set gigabytes aside before they turn out missing.
+                record = file.read(min(length, size - position))
                 if not whole or len(record) != length or _digest(record) != digest:
                     if tolerate_tail:
                         return

@@ -105,24 +105,36 @@ def status(
         name: Folder of the run, or its name.
         json: Print all figures as JSON.
     """
+    from deploy.manifest import ResumeError
+    from deploy.provenance import in_words
     from deploy.rundir import RunDirectory
 
     directory = RunDirectory(find_run(name))
+    live = directory.is_live()
+    try:
+        manifest = directory.load()
+        if not live:  # a live owner may be removing what the manifest named a moment ago
+            directory.check_named(manifest)
+    except ResumeError as error:
+        raise UserError(str(error)) from error
     found = directory.read_status()
     if found is None:
         raise UserError(f"run {str(directory.path)!r} has no status yet: it was never started")
-    live = directory.is_live()
     if not live:
         stand_still(found)
     if json:
+        provenance = {"invocations": manifest.invocations, "migrations": manifest.migrations}
         document = {"live": live, **msgspec.to_builtins(found)}
+        document |= {"seed": manifest.seed, "schemas": manifest.schemas} | provenance
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
         return 0
     from deploy.liveview import print_status
 
-    saved = saved_config(directory.path)
-    assert saved is not None
-    print_status(found, saved.gate)
+    print_status(found, manifest.config.gate)
+    if manifest.invocations:
+        count = manifest.owner_starts
+        sys.stdout.write(f"\nlast start (seed {manifest.seed}, {count} starts of an owner)\n")
+        sys.stdout.writelines(f"  {line}\n" for line in in_words(manifest.invocations[-1]))
     return 0
 
 

@@ -97,6 +97,7 @@ def everything(directory: RunDirectory) -> tuple[list[bytes], Manifest]:
     manifest.created_at = manifest.elapsed_s = 0.0
     manifest.owner_starts = 0
     manifest.git_commit, manifest.git_dirty = "", False
+    manifest.invocations = []
     return games(directory), manifest
 
 
