@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.control import EXIT_REFUSED, Control
+from deploy.credentials import forget_password
 from deploy.crew import Crew, CrewError, Member
 from deploy.hosts import GateHost, HostFacts, LearnerHost, SelfPlayHost, environment
 from deploy.manifest import Manifest, ResumeError, record_engine
@@ -32,7 +33,7 @@ from deploy.screen import Screen
 from deploy.store import AWAY, UNREACHABLE, RunStore
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from replay.disk import is_disk_trouble
-from replay.redis_admin import LeaseHeld
+from replay.lease import LeaseHeld
 from replay.redis_link import StoreError, StoreRefused
 
 TICK_S = 0.1
@@ -303,11 +304,11 @@ def _start_engine_hash() -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
-def _begin(owner: Owner, control: Control) -> None:
+def _begin(owner: Owner, store: RunStore, control: Control) -> None:
     """Open the invocation once the disk takes it. Raises OSError when the run is to end first."""
     while True:
         try:
-            owner.begin()
+            owner.begin(store.take_lease)
             return
         except OSError as error:
             if not is_disk_trouble(error) or control.stopping.wait(RETRY_S):
@@ -324,7 +325,8 @@ def _open_run(
             directory.get(blob)
 
     def waiting(reason: str) -> bool:
-        sys.stderr.write(f"{reason}\n")
+        if reason:
+            sys.stderr.write(f"{reason}\n")
         return not control.stopping.is_set()
 
     return manifest, RunStore(directory, manifest.config, manifest.run_id, bundled_url, waiting)
@@ -333,6 +335,7 @@ def _open_run(
 def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Control) -> None:
     hashing = _start_engine_hash()
     manifest, store = _open_run(directory, arguments.server_url, control)
+    forget_password()  # before Ray: its processes would inherit it
     config = manifest.config
     session = RaySession(config, directory, manifest.run_id)
     control.on_orphaned = session.abandon
@@ -341,6 +344,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
     owner.tracker.status.limit_s = max(0.0, arguments.limit_elapsed_s - manifest.elapsed_s)
     if store.facts.can_lose:
         owner.tracker.say(store.facts.can_lose)
+    _begin(owner, store, control)
     with session:
         if store.is_bundled and session.num_nodes() > 1:
             raise RaySessionError(
@@ -349,8 +353,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
             )
         signal.signal(signal.SIGTERM, lambda *_: control.take("now"))
         session.warm_up(config.game.name, control.stopping.is_set)
-        _begin(owner, control)
-        store.hold_lease(manifest.owner_starts)
+        store.hold_lease(manifest.owner_starts)  # again: Ray's start may take longer than it lasts
         engine_hash = hashing.communicate(timeout=120)[0].strip()
         record_engine(owner.manifest, engine_hash)
         screen = Screen(config, directory, owner.tracker, arguments.terminal)

@@ -6,15 +6,12 @@ torch only by ``build_learner``, so that a process that plays never loads it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deploy.config import RunConfig
-from deploy.presets import PASSWORD_VARIABLE
 
 if TYPE_CHECKING:
     from actors.arena import GateWorker
@@ -28,7 +25,6 @@ T = TypeVar("T")
 
 STORE_PATIENCE_S = 20.0
 """How long an actor waits for models while the server is away; less than the limit of a step."""
-_RETRY_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -62,14 +58,6 @@ def parts_of(config: RunConfig) -> Parts:
     return Parts(spec, game, encoder)
 
 
-def read_password() -> str:
-    """Return the password of an own server from the environment or the file it names."""
-    file = os.environ.get(f"{PASSWORD_VARIABLE}_FILE", "")
-    if file:
-        return Path(file).read_text().rstrip("\n")
-    return os.environ.get(PASSWORD_VARIABLE, "")
-
-
 def producer_name(node: str, slot: int, epoch: int) -> str:
     """Return the name under which one start of a worker writes; no other start has it."""
     return f"{node}/{slot}/{epoch}"
@@ -100,7 +88,9 @@ class PatientModelStore:
 
     def _wait(self, ask: Callable[[], T]) -> T:
         from league.stores import ModelsUnreachable
+        from replay.redis_buffer import Backoff
 
+        backoff = Backoff()
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -108,14 +98,16 @@ class PatientModelStore:
             except ModelsUnreachable:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(_RETRY_S)
+                backoff.failed()
+                time.sleep(backoff.wait_s())
 
 
 def redis_models(server: Server, config: RunConfig) -> ModelStore:
     """Return the models on the run's server; nothing is connected yet."""
     from league.redis_models import RedisModelStore
-    from replay.redis_link import make_client
+    from replay.redis_link import check_tls_files, make_client
 
+    check_tls_files(server.url, config.replay)
     client = make_client(server.url, server.password, config.replay)
     return RedisModelStore(client, server.run_id)
 
@@ -123,7 +115,9 @@ def redis_models(server: Server, config: RunConfig) -> ModelStore:
 def redis_writer(server: Server, config: RunConfig, producer: str, slot: int) -> TrajectoryWriter:
     """Return a worker's writer. Its bound leaves room for the games under way."""
     from replay.redis_buffer import RedisWriter
+    from replay.redis_link import check_tls_files
 
+    check_tls_files(server.url, config.replay)
     return RedisWriter(
         server.url,
         server.run_id,
@@ -137,8 +131,10 @@ def redis_writer(server: Server, config: RunConfig, producer: str, slot: int) ->
 
 def redis_reader(server: Server, config: RunConfig) -> TrajectoryReader:
     """Return the learner's reader of all shards."""
+    from replay.redis_link import check_tls_files
     from replay.redis_reader import RedisReader
 
+    check_tls_files(server.url, config.replay)
     return RedisReader(
         server.url,
         server.run_id,

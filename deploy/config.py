@@ -58,6 +58,8 @@ class RuntimeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """SIGTERM: everything is saved and ended within this time."""
     snapshot_s: Annotated[float, Meta(gt=0)] = 60.0
     """Ray runtime: seconds between two manifests with snapshots."""
+    kept_champions: Annotated[int, Meta(ge=0)] = 1000
+    """Promoted versions that keep their file, the newest ones; 0 keeps all, for ever."""
     metrics_port: Annotated[int, Meta(ge=0, le=65535)] = 0
     """Port of the Prometheus endpoint on loopback; 0 picks a free one (``status`` shows it)."""
     max_memory_gb: Annotated[float, Meta(gt=0)] = 3.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from deploy.manifest import MAX_OUTCOMES, Manifest, ModelRecord
+from deploy.manifest import MAX_OUTCOMES, Manifest, ModelRecord, kept_champions
 from league.messages import GateOutcome
 from league.records import records_of_pool
 
@@ -37,13 +37,10 @@ def crown(manifest: Manifest, version: int, pool_size: int) -> None:
 
 
 def forget_models(manifest: Manifest, needed: Iterable[int]) -> None:
-    """Take out versions that are neither recent nor ``needed`` nor were ever promoted."""
+    """Take out versions that are neither recent nor ``needed`` nor among the kept champions."""
     keep = {*sorted(manifest.models)[-RECENT_VERSIONS:], *needed}
-    manifest.models = {
-        number: record
-        for number, record in manifest.models.items()
-        if number in keep or record.promoted
-    }
+    keep |= kept_champions(manifest, spare=RECENT_VERSIONS)
+    manifest.models = {n: record for n, record in manifest.models.items() if n in keep}
 
 
 def end_gate(manifest: Manifest, outcome: GateOutcome, pool_size: int) -> bool:

@@ -57,7 +57,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     blob: BlobRef
     step: int
     promoted: bool = False
-    """Was champion once: kept for ever."""
+    """Was champion once: one of the newest ``runtime.kept_champions`` of these is kept."""
     games: int = -1
     """Self-play games ingested when it was announced; -1 where that is not known."""
     examples: int = -1
@@ -243,6 +243,19 @@ def record_engine(manifest: Manifest, engine_hash: str) -> None:
     if manifest.invocations:
         last = msgspec.structs.replace(manifest.invocations[-1], engine_hash=engine_hash)
         manifest.invocations = [*manifest.invocations[:-1], last]
+
+
+def kept_champions(manifest: Manifest, spare: int) -> set[int]:
+    """Return the promoted versions whose files stay (``runtime.kept_champions``).
+
+    Never fewer than may be played: the pool, and ``spare`` more for games that began before the
+    last promotions.
+    """
+    config = manifest.config
+    promoted = [number for number in sorted(manifest.models) if manifest.models[number].promoted]
+    limit = config.runtime.kept_champions
+    kept = max(limit, config.league.pool_size + spare) if limit else 0
+    return {*promoted[-kept:], *manifest.pool, manifest.champion}
 
 
 def apply_config(manifest: Manifest, config: RunConfig) -> dict[str, tuple[str, str]]:

@@ -106,13 +106,15 @@ class Owner:
 
     # --- life of actors ---------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def begin(self, take_lease: Callable[[int], None] = lambda epoch: None) -> None:
         """Open this invocation: save the manifest, publish what the store lacks.
 
+        Between the two ``take_lease`` is given the number of this start; it may refuse by raising.
         Raises OSError when the disk is full; it may be called again.
         """
         self.manifest.owner_starts += 1
         self._write_manifest()
+        take_lease(self.manifest.owner_starts)
         self.publish()
 
     def publish(self) -> bool:
@@ -231,7 +233,8 @@ class Owner:
             elapsed_s=self.tracker.elapsed_s(),
         )
         add_version(manifest, record, self.config.league.pool_size)
-        forget_models(manifest, {self.tracker.status.gate.candidate, *self._measured})
+        gate = self.tracker.status.gate
+        forget_models(manifest, {gate.candidate, gate.champion, *self._measured})
 
     def _playing(self) -> set[int]:
         """Return the versions that actors may play; only these are in the store."""

@@ -166,21 +166,27 @@ def check_server(config: RunConfig, directory: RunDirectory) -> None:
     """Raise UserError unless an own server answers and can be used.
 
     It has 5 s to answer, and 2 s more to confirm a write. What it holds of the run must be of this
-    program's schema.
+    program's schema, and nobody else may hold the run there: that is waited for, with a word, as
+    long as a dead owner's lease takes to end.
     """
     url = config.replay.redis_url
     if not url or config.runtime.kind == "inprocess":
         return
-    from deploy.components import read_password
+    from deploy.store import own_server
     from replay import redis_admin
-    from replay.redis_link import StoreError, StoreUnreachable, connect
+    from replay.redis_link import StoreError, StoreUnreachable, check_tls_files, connect
     from replay.trajectory import TrajectoryError
 
     try:
-        client = connect(url, read_password(), config.replay)
+        server = own_server(config, "")
+        url = server.url
+        check_tls_files(url, config.replay)
+        client = connect(url, server.password, config.replay)
         redis_admin.check_server(client, accept_volatile=config.replay.accept_volatile)
         if directory.exists():
-            _check_stream(client, directory.load().run_id, config)
+            run_id = directory.load().run_id
+            _check_stream(client, run_id, config)
+            _await_lease(client, run_id, directory)
     except StoreUnreachable as error:
         raise UserError(f"{error}; start that server, or leave replay.redis_url out") from error
     except StoreError as error:
@@ -190,6 +196,20 @@ def check_server(config: RunConfig, directory: RunDirectory) -> None:
         raise UserError(f"{url}: {error}; another version of the program wrote it") from error
     except OSError as error:
         raise UserError(f"password file {error.filename!r}: {error.strerror}") from error
+
+
+def _await_lease(client: Any, run_id: str, directory: RunDirectory) -> None:
+    """Raise LeaseHeld when a live owner elsewhere holds the run; wait where it may be dead."""
+    from deploy.store import holder_of
+    from replay.lease import wait_for_lease
+    from replay.redis_keys import RunKeys
+
+    def waiting(reason: str) -> bool:
+        if reason:
+            sys.stderr.write(f"cardleague: {reason}: waiting\n")
+        return True
+
+    wait_for_lease(client, RunKeys(run_id), holder_of(directory), waiting)
 
 
 def _check_stream(client: Any, run_id: str, config: RunConfig) -> None:

@@ -17,20 +17,18 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import inspect as types
 
 from deploy.config import RunConfig
+from deploy.credentials import server_fault
 
 PRESET_FOLDER = Path(__file__).resolve().parent / "configs"
 PREFIX = "CARDLEAGUE_"
 SEPARATOR = "__"
 PLAIN_VARIABLES = ("SEED", "NAME")
 """Environment variables of keys without a section; others with one underscore are not options."""
-PASSWORD_VARIABLE = "CARDLEAGUE_REDIS_PASSWORD"
-"""Environment variable with the password of an own Redis; with ``_FILE`` appended: its path."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "search.partner": ("tree", "policy"),
     "search.opponents": ("tree", "policy"),
@@ -302,14 +300,6 @@ def _bounds(ge: float | None, gt: float | None, le: float | None, lt: float | No
 # --- values that must agree -----------------------------------------------------------------------
 
 
-def has_password(url: str) -> bool:
-    """Return whether a server's address carries a password."""
-    try:
-        return urlsplit(url).password is not None
-    except ValueError:
-        return "@" in url
-
-
 def is_folder_name(name: str) -> bool:
     """Return whether a run may have this name: one folder, and ``RUN@v12`` stays readable."""
     return (
@@ -324,12 +314,8 @@ def is_folder_name(name: str) -> bool:
 
 def check_together(config: RunConfig) -> None:
     """Raise ConfigError for values that are allowed each, but not together."""
-    if has_password(config.replay.redis_url):
-        raise ConfigError(
-            "replay.redis_url holds a password, which would show in the process list and be saved: "
-            f"leave it out of the address and set {PASSWORD_VARIABLE}, or {PASSWORD_VARIABLE}_FILE "
-            "to the path of a file that holds it"
-        )
+    if fault := server_fault(config.replay):
+        raise ConfigError(fault)
     learner, league, gate, play = config.learner, config.league, config.gate, config.self_play
     rules: tuple[tuple[bool, str], ...] = (
         (

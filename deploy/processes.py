@@ -1,6 +1,7 @@
 """Processes by pid *and* start time, so that a reused pid is never signalled.
 
-Room: deploy. Standard library, msgspec and psutil (the supervisor loads this module).
+Room: deploy. Standard library, msgspec, psutil and replay.launch_server (the supervisor loads this
+module). A run directory may have come from another machine: marks name the boot that they are of.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 import psutil
 
 from deploy.files import Files
+from replay.launch_server import boot_id
 
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.02
@@ -30,19 +32,23 @@ class ProcessMark(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """Start time: clock ticks since boot on Linux (no set clock moves them), else Unix time."""
     name: str = ""
+    boot: str = ""
+    """Machine and boot in which it ran; empty in books of earlier versions: this one."""
 
 
 def mark(pid: int) -> ProcessMark | None:
     """Return the mark of a running process; None when it is gone."""
     try:
         process = psutil.Process(pid)
-        return ProcessMark(pid=pid, started=_started(process), name=process.name())
+        return ProcessMark(pid=pid, started=_started(process), name=process.name(), boot=boot_id())
     except (psutil.Error, OSError):
         return None
 
 
 def find(marked: ProcessMark) -> psutil.Process | None:
-    """Return the marked process while it runs (a zombie does not)."""
+    """Return the marked process while it runs here (a zombie does not)."""
+    if marked.boot not in ("", boot_id()):
+        return None
     try:
         process = psutil.Process(marked.pid)
         same = abs(_started(process) - marked.started) < 0.02

@@ -22,6 +22,8 @@ AUTH_MODE = "RAY_AUTH_MODE"
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 TOKEN = "RAY_AUTH_TOKEN"
 _VITAL_PROCESSES = ("raylet", "gcs_server")
+LOG_BOUNDS = {"RAY_ROTATION_MAX_BYTES": str(4 << 20), "RAY_ROTATION_BACKUP_COUNT": "1"}
+"""Each of Ray's log files begins again at so many bytes; by itself it does so at 512 MB."""
 _LONGEST_FOLDER = 30
 """Ray adds about 70 characters for its sockets; the kernel takes 107 in all."""
 
@@ -86,6 +88,8 @@ class RaySession:
         if "ray" in sys.modules:
             raise RuntimeError("ray was loaded before it was told how to authenticate")
         set_authentication(config, directory, os.environ)
+        for name, value in LOG_BOUNDS.items():
+            os.environ.setdefault(name, value)
         # No reports to anybody; no metrics agent; no idle workers that nobody asked for.
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112 - Ray reads it so

@@ -86,6 +86,11 @@ class RunDirectory:
         return self.path / "server"
 
     @property
+    def server_log_path(self) -> Path:
+        """What the bundled server says; its writer is ``replay.embedded``."""
+        return self.server_path / "server.log"
+
+    @property
     def segments_path(self) -> Path:
         """Trajectory segments of the in-process runtime."""
         return self.path / "segments"

@@ -1,6 +1,6 @@
 """The owner's side of the run's server: checked once, then lease, trimming and measuring.
 
-Room: deploy. May import: replay (redis_admin, redis_link), league (redis_models).
+Room: deploy. May import: replay (lease, redis_admin, redis_link), league (redis_models).
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ from collections.abc import Callable
 
 import redis
 
-from deploy.components import Server, read_password, redis_models
+from deploy.components import Server, redis_models
 from deploy.config import RunConfig
+from deploy.credentials import own_server_url, read_password
 from deploy.rundir import RunDirectory
 from league.models import ModelStore
 from league.stores import ModelsUnreachable
-from replay import redis_admin
+from replay import lease, redis_admin
 from replay.redis_keys import RunKeys
-from replay.redis_link import ReplyError, StoreError, StoreUnreachable, answers, connect
+from replay.redis_link import (
+    ReplyError,
+    StoreError,
+    StoreRefused,
+    StoreUnreachable,
+    answers,
+    connect,
+)
 
 LOADING_LIMIT_S = 600.0
 """A server with a long append-only file may load for minutes before it answers."""
@@ -86,6 +94,19 @@ class PromptModels:
         self._store.delete(version)
 
 
+def own_server(config: RunConfig, run_id: str) -> Server:
+    """Return ``replay.redis_url`` as the environment completes it. Raises StoreRefused."""
+    try:
+        return Server(own_server_url(config), run_id, read_password())
+    except ValueError as error:
+        raise StoreRefused(str(error)) from error
+
+
+def holder_of(directory: RunDirectory) -> str:
+    """Return the name under which a run directory holds its lease."""
+    return f"{platform.node()}:{directory.path.resolve()}"
+
+
 class RunStore:
     """The server of one run, as the owner uses it (a TrajectoryStream)."""
 
@@ -105,14 +126,17 @@ class RunStore:
             StoreError: no server, or one that cannot be used; says how to change that.
         """
         self.is_bundled = bool(bundled_url)
-        url = bundled_url or config.replay.redis_url
-        self.server = Server(url, run_id, "" if self.is_bundled else read_password())
+        bundled = Server(bundled_url, run_id)
+        self.server = bundled if self.is_bundled else own_server(config, run_id)
         self._config = config
         self._keys = RunKeys(run_id)
         self._shards = [str(shard) for shard in range(config.replay.shards)]
-        self._holder = f"{platform.node()}:{directory.path.resolve()}"
+        self._holder = holder_of(directory)
+        self._waiting = waiting
         self._client = self._connect(waiting)
-        self._prompt = Prompt(lambda: answers(url, self.server.password))
+        self._prompt = Prompt(
+            lambda: answers(self.server.url, self.server.password, config=config.replay)
+        )
         self.facts = redis_admin.check_server(
             self._client, accept_volatile=config.replay.accept_volatile
         )
@@ -133,19 +157,28 @@ class RunStore:
         """Return the models on this server."""
         return PromptModels(redis_models(self.server, self._config), self._prompt)
 
+    def take_lease(self, epoch: int) -> None:
+        """Take the lease of an own server; wait for that of an owner that may have died elsewhere.
+
+        Raises LeaseHeld when that owner is live.
+        """
+        if not self.is_bundled:
+            lease.wait_for_lease(self._client, self._keys, self._holder, self._waiting)
+            self.hold_lease(epoch)
+
     def hold_lease(self, epoch: int) -> None:
         """Take or renew the lease of an own server. Raises LeaseHeld when another owner has it."""
         if not self.is_bundled:
             self._prompt.check()
             lease_s = self._config.replay.lease_s
-            redis_admin.hold_lease(self._client, self._keys, self._holder, epoch, lease_s)
+            lease.hold_lease(self._client, self._keys, self._holder, epoch, lease_s)
 
     def release_lease(self, epoch: int) -> None:
         """Give the lease back; a server that is away forgets it by itself."""
         if not self.is_bundled:
             try:
                 self._prompt.check()
-                redis_admin.release_lease(self._client, self._keys, self._holder, epoch)
+                lease.release_lease(self._client, self._keys, self._holder, epoch)
             except StoreError:
                 return
 

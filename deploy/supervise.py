@@ -47,7 +47,7 @@ OWNER_SILENCE_S = 180.0
 OWNER_START_S = 900.0
 """The same before its first status: it may compile, and wait for a server that loads."""
 MAX_LOG_BYTES = 8 << 20
-"""The owner's log is cut there; one earlier piece is kept."""
+"""The logs of owner and server are cut there; one earlier piece of each is kept."""
 
 
 class Server(Protocol):
@@ -250,6 +250,7 @@ class Supervisor:
                 return -signal.SIGKILL
             self._look_after_server()
             bound_log(self._log_path, MAX_LOG_BYTES)
+            bound_log(self._directory.server_log_path, MAX_LOG_BYTES)
             self._signals.wait(0.25 if told else 0.5)
 
     def _ask_to_save(self, wish: str) -> float:

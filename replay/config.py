@@ -14,6 +14,15 @@ class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     redis_url: str = ""
     """Server to use (``redis://host:6379/0``, ``rediss://…``, ``unix:///path``); empty starts the
     bundled one. A password belongs into the environment or a file, not in here."""
+    tls_ca_file: str = ""
+    """``rediss://``: PEM file of the authorities that may have signed the server's certificate;
+    empty takes the system's. These files lie at the same path on every node."""
+    tls_cert_file: str = ""
+    """Own certificate (PEM) for a server that asks for one; with ``tls_key_file``."""
+    tls_key_file: str = ""
+    """Key of the own certificate (PEM, not encrypted)."""
+    tls_insecure_skip_host_name: bool = False
+    """DANGEROUS: accept the certificate of any host that the authorities have signed."""
     accept_volatile: bool = False
     """Use a server without append-only file or WAITAOF: what it loses in a crash is lost."""
     shards: Annotated[int, Meta(ge=1, le=1024)] = 1

@@ -22,8 +22,23 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 
 
+def boot_id() -> str:
+    """Return text that tells this life of this machine from every other one.
+
+    Start times count from the boot: on another machine, or after another boot, an unrelated process
+    may have the same pid and the same start time.
+    """
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return os.uname().nodename
+
+
 def start_token(pid: int) -> str:
-    """Return text that tells a process from a later one with the same pid; "" if there is none."""
+    """Return text that tells a process from any other, later or elsewhere, with the same pid.
+
+    "" if there is no such process.
+    """
     if sys.platform.startswith("linux"):
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
@@ -31,11 +46,11 @@ def start_token(pid: int) -> str:
             return ""
         fields = stat.rpartition(")")[2].split()
         # A zombie holds no file and no lock: it is as good as gone.
-        return "" if fields[0] in "ZX" else fields[19]
+        return "" if fields[0] in "ZX" else f"{fields[19]} {boot_id()}"
     shown = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.split()
-    return "" if not shown or shown[0].startswith("Z") else " ".join(shown[1:])
+    return "" if not shown or shown[0].startswith("Z") else " ".join([*shown[1:], boot_id()])
 
 
 def write_record(path: Path, record: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""What the owner does with its server: check it, hold the run's lease, trim, measure.
+"""What the owner does with its server: check it, trim, measure. The lease: replay.lease.
 
 Room: replay. May import: replay. Every function takes the client of ``redis_link.connect``.
 """
@@ -11,16 +11,14 @@ from typing import Any
 
 from replay.marks import START, cursor_key
 from replay.redis_keys import RunKeys
-from replay.redis_link import ReplyError, StoreError, StoreRefused, call, is_full
+from replay.redis_link import NotPermitted, ReplyError, StoreRefused, call, is_full
 
 MIN_VERSION = (7, 2)
+MIN_VOLATILE_VERSION = (7, 0)
+"""Allowed where the loss is accepted: without WAITAOF, tested with Debian's 7.0."""
 STREAM_SHARE = 0.6
 """Share of the server's memory that trajectories may fill; models need room too."""
 _CHECK_CONFIRMATION_MS = 2000
-
-
-class LeaseHeld(StoreError):
-    """Another owner holds the run on this server; names it."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,26 @@ def check_server(client: Any, *, accept_volatile: bool = False) -> ServerFacts:
     Raises:
         StoreRefused: too old, evicting, or unable to confirm; says how to change that.
     """
-    info = {str(key): value for key, value in call(client, "INFO").items()}
+    try:
+        info = {str(key): value for key, value in call(client, "INFO").items()}
+    except NotPermitted:
+        check_permissions(client)  # names everything that is missing
+        raise
     name = str(info.get("server_name", "redis"))
     version = str(info.get(f"{name}_version", info.get("redis_version", "0")))
     # Valkey states the Redis version that it is compatible with beside its own.
     compatible = _numbers(str(info.get("redis_version", "0")))
-    if compatible < MIN_VERSION:
-        raise StoreRefused(f"{name} {version}: needed is Redis 7.2, Valkey 7.2 or newer")
+    if compatible < (MIN_VOLATILE_VERSION if accept_volatile else MIN_VERSION):
+        raise StoreRefused(
+            f"{name} {version}: needed is Redis 7.2, Valkey 7.2 or newer; 7.0 and "
+            "--accept-volatile-redis where losing games in a crash of the server is accepted"
+        )
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy.startswith("allkeys"):
         raise StoreRefused(
             f"maxmemory-policy {policy} throws streams away: allowed are noeviction and volatile-*"
         )
+    check_permissions(client)
     reason = _cannot_confirm(client, info)
     maxmemory = int(info.get("maxmemory", 0))
     if not reason:
@@ -65,8 +71,58 @@ def check_server(client: Any, *, accept_volatile: bool = False) -> ServerFacts:
             f"{name} {version} cannot confirm that a write is on disk ({reason}): switch its "
             f"append-only file on, or accept the loss with --accept-volatile-redis"
         )
-    can_lose = f"everything since its last save is lost when {name} stops: {reason}"
-    return ServerFacts(name, version, maxmemory, can_lose)
+    what = "the last seconds" if int(info.get("aof_enabled", 0)) else "everything since its save"
+    return ServerFacts(
+        name, version, maxmemory, f"{what} may be lost in a crash of {name} {version}: {reason}"
+    )
+
+
+def check_permissions(client: Any) -> None:
+    """Raise StoreRefused that names every command which the client's user may not use.
+
+    They are tried on keys of their own, which do not exist: nothing is made or changed.
+    """
+    key, number = "cardleague:check:permissions", "cardleague:check:number"
+    tries: tuple[tuple[Any, ...], ...] = (
+        ("GET", number),
+        ("SET", number, 1, "XX", "EX", 1),
+        ("DEL", number),
+        ("PEXPIRE", number, 1),
+        ("HGET", key, "f"),
+        ("HMGET", key, "f"),
+        ("HSET", number, "f", 1),
+        ("ZADD", key, "XX", 1, "m"),
+        ("ZRANGE", key, 0, -1),
+        ("ZREM", key, "m"),
+        ("XADD", key, "NOMKSTREAM", "*", "f", "v"),
+        ("XLEN", key),
+        ("XRANGE", key, "-", "+", "COUNT", 1),
+        ("XREVRANGE", key, "+", "-", "COUNT", 1),
+        ("XREAD", "COUNT", 1, "STREAMS", key, "0"),
+        ("XTRIM", key, "MINID", "=", "1"),
+        ("XINFO", "STREAM", key),
+        ("MEMORY", "USAGE", key),
+        ("EVAL", "return redis.call('PTTL', KEYS[1])", 1, key),
+        ("INFO",),
+        ("WATCH", key),
+        ("UNWATCH",),
+        ("MULTI",),
+        ("EXEC",),
+    )
+    denied = []
+    with client.client() as single:
+        for command in tries:
+            try:
+                call(single, *command)
+            except NotPermitted as error:
+                denied.append(f"{command[0]} ({error})")
+            except ReplyError:
+                continue  # no such key, full, loading: nothing about permissions
+    if denied:
+        raise StoreRefused(
+            f"the server's access rules forbid this user {'; '.join(denied)}: the rule that it "
+            "needs stands in docs/operations.md"
+        )
 
 
 def _cannot_confirm(client: Any, info: Mapping[str, Any]) -> str:
@@ -78,6 +134,8 @@ def _cannot_confirm(client: Any, info: Mapping[str, Any]) -> str:
         try:
             call(single, "SET", "cardleague:check", "1", "EX", 60)
             confirmed = call(single, "WAITAOF", 1, 0, _CHECK_CONFIRMATION_MS)
+        except NotPermitted as error:
+            raise StoreRefused(f"the server's access rules forbid this user: {error}") from error
         except ReplyError as error:
             # A full disk or a full memory refuses every write for now; reading and trimming work,
             # and it will confirm again.
@@ -89,51 +147,6 @@ def _cannot_confirm(client: Any, info: Mapping[str, Any]) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-# --- lease ----------------------------------------------------------------------------------------
-
-_HOLD = """
-local holder = redis.call('HGET', KEYS[1], 'holder')
-local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '-1')
-if holder and (holder ~= ARGV[1] or epoch > tonumber(ARGV[2])) then
-  return {holder, epoch}
-end
-redis.call('HSET', KEYS[1], 'holder', ARGV[1], 'epoch', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return {}
-"""
-
-_RELEASE = """
-if redis.call('HGET', KEYS[1], 'holder') == ARGV[1]
-   and redis.call('HGET', KEYS[1], 'epoch') == ARGV[2] then
-  return redis.call('DEL', KEYS[1])
-end
-return 0
-"""
-
-
-def hold_lease(client: Any, keys: RunKeys, holder: str, epoch: int, lease_s: float) -> None:
-    """Take or renew the lease of the run for ``lease_s``; called again well before it ends.
-
-    ``holder`` names the run directory (it stays the same over restarts), ``epoch`` rises with
-    every start of an owner: a newer epoch of the same holder takes over at once.
-
-    Raises:
-        LeaseHeld: another run directory, or a newer owner of this one, holds it.
-    """
-    arguments = (holder, epoch, max(1, round(1000 * lease_s)))
-    held = call(client, "EVAL", _HOLD, 1, keys.lease, *arguments)
-    if held:
-        raise LeaseHeld(
-            f"run {keys.run_id} on this server is held by {held[0].decode()!r} in epoch "
-            f"{held[1]}; this is {holder!r} in epoch {epoch}"
-        )
-
-
-def release_lease(client: Any, keys: RunKeys, holder: str, epoch: int) -> bool:
-    """Give the lease back; return whether it was still ours."""
-    return bool(call(client, "EVAL", _RELEASE, 1, keys.lease, holder, epoch))
 
 
 # --- streams --------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import random
 import threading
 import time
 from collections import deque
@@ -33,14 +34,19 @@ _PROMPT_S = 0.02
 
 
 class Backoff:
-    """When the next attempt is due: at once, then after delays that double up to a bound."""
+    """When the next attempt is due: at once, then after delays that double up to a bound.
+
+    Each delay is drawn from the upper half of what it may be: hundreds of workers that lost one
+    server must not knock at the next one in step.
+    """
 
     def __init__(self) -> None:
         self._delay_s, self._due = _FIRST_DELAY_S, 0.0
+        self._random = random.Random()
 
     def failed(self) -> None:
         """Put the next attempt off."""
-        self._due = time.monotonic() + self._delay_s
+        self._due = time.monotonic() + self._delay_s * self._random.uniform(0.5, 1.0)
         self._delay_s = min(2 * self._delay_s, _LAST_DELAY_S)
 
     def succeeded(self) -> None:

@@ -9,16 +9,24 @@ decides what to send again.
 
 from __future__ import annotations
 
+import platform
+import ssl
 import threading
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    RedisError,
+    ResponseError,
+)
 from redis.retry import Retry
 
+from replay.address import QUERY_OPTIONS, is_tls, redacted, unknown_option
 from replay.config import ReplayConfig
 
 CONNECT_LIMIT_S = 5.0
@@ -43,25 +51,72 @@ class ReplyError(StoreError):
     """The server's error reply to one command (out of memory, wrong type …)."""
 
 
-def redacted(url: str) -> str:
-    """Return ``url`` without its password."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+class NotPermitted(ReplyError):
+    """The server's access rules do not allow this user this command or key."""
 
 
-def _options(password: str, connect_s: float, socket_s: float) -> dict[str, Any]:
+_REFUSED_TLS = ("CERTIFICATE", "UNKNOWN_CA", "WRONG_VERSION_NUMBER", "UNSUPPORTED_PROTOCOL")
+"""Reasons of the TLS library that do not heal by waiting."""
+
+
+def _options(
+    url: str, password: str, config: ReplayConfig, limit_s: float | None = None
+) -> dict[str, Any]:
     options: dict[str, Any] = {
-        "socket_timeout": socket_s,
-        "socket_connect_timeout": connect_s,
+        "socket_timeout": limit_s or config.socket_timeout_s,
+        "socket_connect_timeout": limit_s or config.connect_timeout_s,
         "retry": Retry(NoBackoff(), 0),
         "retry_on_error": [],
         "protocol": 2,
         "health_check_interval": 0,
     }
+    if is_tls(url):
+        options |= {
+            "ssl_cert_reqs": "required",
+            "ssl_check_hostname": not config.tls_insecure_skip_host_name,
+            "ssl_ca_certs": config.tls_ca_file or None,
+            "ssl_certfile": config.tls_cert_file or None,
+            "ssl_keyfile": config.tls_key_file or None,
+            "ssl_password": "",  # for a key that is encrypted the library would ask the terminal
+            "ssl_min_version": ssl.TLSVersion.TLSv1_2,
+        }
     return options | ({"password": password} if password else {})
+
+
+def _check_address(url: str) -> None:
+    if option := unknown_option(url):
+        raise StoreRefused(
+            f"Redis address {redacted(url)!r}: option {option!r}, allowed is "
+            f"{', '.join(QUERY_OPTIONS)}"
+        )
+
+
+def check_tls_files(url: str, config: ReplayConfig) -> None:
+    """Raise StoreRefused that names this machine unless the files for TLS can be used here."""
+    if not is_tls(url):
+        return
+    names = {
+        "replay.tls_ca_file": config.tls_ca_file,
+        "replay.tls_cert_file": config.tls_cert_file,
+        "replay.tls_key_file": config.tls_key_file,
+    }
+    for key, path in names.items():
+        try:
+            if path:
+                with open(path, "rb"):
+                    pass
+        except OSError as error:
+            raise StoreRefused(
+                f"{key} = {path!r}: {error.strerror} on {platform.node()}; every node needs the "
+                "file at this path"
+            ) from error
+    try:
+        context = ssl.create_default_context(cafile=config.tls_ca_file or None)
+        if config.tls_cert_file:
+            context.load_cert_chain(config.tls_cert_file, config.tls_key_file or None, password="")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        given = ", ".join(f"{key} = {path!r}" for key, path in names.items() if path)
+        raise StoreRefused(f"{given} on {platform.node()}: {error}; needed is PEM") from error
 
 
 def make_client(url: str, password: str = "", config: ReplayConfig | None = None) -> Any:
@@ -69,10 +124,9 @@ def make_client(url: str, password: str = "", config: ReplayConfig | None = None
 
     Raises StoreRefused for an address that is none.
     """
-    config = config or ReplayConfig()
-    options = _options(password, config.connect_timeout_s, config.socket_timeout_s)
+    _check_address(url)
     try:
-        return redis.Redis.from_url(url, **options)
+        return redis.Redis.from_url(url, **_options(url, password, config or ReplayConfig()))
     except ValueError as error:
         raise StoreRefused(f"Redis address {redacted(url)!r}: {error}") from error
 
@@ -103,7 +157,10 @@ def connect(url: str, password: str = "", config: ReplayConfig | None = None) ->
     if not outcome:
         raise StoreUnreachable(f"no answer from {redacted(url)} within {CONNECT_LIMIT_S:g} s")
     if outcome[0] is not None:
-        raise type(outcome[0])(f"{redacted(url)}: {outcome[0]}") from outcome[0]
+        words = f"{redacted(url)}: {outcome[0]}"
+        if is_tls(url) and "closed by server" in words and not (config and config.tls_cert_file):
+            words += " Perhaps it asks for a certificate: replay.tls_cert_file"
+        raise type(outcome[0])(words) from outcome[0]
     return client
 
 
@@ -121,9 +178,12 @@ def call(client: Any, *command: Any) -> Any:
         raise _translated(error) from error
 
 
-def answers(url: str, password: str = "", timeout_s: float = 1.0) -> bool:
+def answers(
+    url: str, password: str = "", timeout_s: float = 1.0, config: ReplayConfig | None = None
+) -> bool:
     """Return whether a server answers PING with anything at all, be it an error."""
-    client = redis.Redis.from_url(url, **_options(password, timeout_s, timeout_s))
+    options = _options(url, password, config or ReplayConfig(), timeout_s)
+    client = redis.Redis.from_url(url, **options)
     try:
         call(client, "PING")
     except StoreUnreachable as error:
@@ -138,16 +198,35 @@ def answers(url: str, password: str = "", timeout_s: float = 1.0) -> bool:
 def _translated(error: Exception) -> StoreError:
     if isinstance(error, AuthenticationError | AuthorizationError):
         return StoreRefused(str(error))
+    if isinstance(error, NoPermissionError):
+        return NotPermitted(str(error))
     if isinstance(error, ResponseError):
         return ReplyError(str(error))
+    if (reason := _refused_tls(error)) is not None:
+        return StoreRefused(reason)
     return StoreUnreachable(str(error) or type(error).__name__)
+
+
+def _refused_tls(error: BaseException | None) -> str | None:
+    """Return why TLS will not work by waiting either; None where that is not the fault."""
+    for _ in range(8):  # the library wraps errors a few times
+        if isinstance(error, ssl.SSLError):
+            words = getattr(error, "verify_message", "") or str(error.reason or error)
+            if any(part in str(error).upper() for part in _REFUSED_TLS):
+                return f"TLS: {words}"
+            return None
+        if error is None:
+            return None
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class Link:
     """One connection, used by one thread: commands go out in batches, replies come in order."""
 
     def __init__(self, url: str, password: str, config: ReplayConfig) -> None:
-        options = _options(password, config.connect_timeout_s, config.socket_timeout_s)
+        _check_address(url)
+        options = _options(url, password, config)
         self._address = redacted(url)
         try:
             self._connection = redis.ConnectionPool.from_url(url, **options).make_connection()
@@ -181,7 +260,7 @@ class Link:
         try:
             return self._connection.read_response()
         except ResponseError as error:
-            return ReplyError(str(error))
+            return _translated(error)
         except (RedisError, OSError) as error:
             raise self._failed(error) from error
 

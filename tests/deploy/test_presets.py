@@ -19,6 +19,7 @@ import pytest
 from deploy import preflight, presets
 from deploy.commands import UserError
 from deploy.config import GameConfig, RunConfig
+from deploy.credentials import PASSWORD_VARIABLE
 from deploy.preflight import position_bytes
 from deploy.presets import ConfigError, load
 from engine.game import get_spec
@@ -317,7 +318,24 @@ def test_mistyped_section_of_a_file_is_named(tmp_path: Path) -> None:
 def test_password_in_an_address_is_refused_and_not_repeated() -> None:
     message = _error("smoke", "replay.redis_url=redis://:s3cret@localhost:6379/0")
     assert "s3cret" not in message
-    assert presets.PASSWORD_VARIABLE in message
+    assert PASSWORD_VARIABLE in message
+    for option in ("password=s3cret", "db=1&ssl_password=s3cret"):
+        message = _error("smoke", f"replay.redis_url=rediss://localhost:6379/0?{option}")
+        assert "holds a password" in message
+        assert "s3cret" not in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["redis_url=rediss://a:1/0?ssl_cert_reqs=none"], "'ssl_cert_reqs' behind its ?: allowed"),
+        (["redis_url=rediss://a:1", "tls_cert_file=c.pem"], "tls_key_file = '': allowed is both"),
+        (["redis_url=redis://a:1", "tls_ca_file=c.pem"], "'redis://a:1' is not encrypted"),
+        (["tls_insecure_skip_host_name=true"], "tls_insecure_skip_host_name is set and"),
+    ],
+)
+def test_tls_that_would_not_hold_is_refused(settings: list[str], words: str) -> None:
+    assert words in _error("smoke", *(f"replay.{setting}" for setting in settings))
 
 
 def test_saved_values_count_where_nothing_is_written(tmp_path: Path) -> None:

@@ -25,15 +25,9 @@ from replay.buffer import OutboxFull, ReaderState, TrajectoryReader
 from replay.codec import encode
 from replay.config import ReplayConfig
 from replay.embedded import EmbeddedServer
+from replay.lease import LeaseHeld, hold_lease, read_lease, release_lease, wait_for_lease
 from replay.marks import cursor_key
-from replay.redis_admin import (
-    LeaseHeld,
-    check_server,
-    hold_lease,
-    release_lease,
-    stream_stats,
-    trim,
-)
+from replay.redis_admin import check_server, stream_stats, trim
 from replay.redis_buffer import RedisWriter
 from replay.redis_keys import PAYLOAD, PRODUCER, SEQUENCE, RunKeys
 from replay.redis_link import (
@@ -556,11 +550,16 @@ def test_server_that_throws_keys_away_is_refused_by_its_policy(client: Any) -> N
 
 def test_old_server_is_refused_by_its_version() -> None:
     class Old:
-        def execute_command(self, *command: object) -> dict[str, str]:
-            return {"redis_version": "7.0.15", "aof_enabled": "1"}
+        def __init__(self, version: str) -> None:
+            self.version = version
 
-    with pytest.raises(StoreRefused, match=r"redis 7\.0\.15: needed is"):
-        check_server(Old(), accept_volatile=True)
+        def execute_command(self, *command: object) -> dict[str, str]:
+            return {"redis_version": self.version, "aof_enabled": "1"}
+
+    with pytest.raises(StoreRefused, match=r"redis 7\.0\.15: needed is .*--accept-volatile-redis"):
+        check_server(Old("7.0.15"))
+    with pytest.raises(StoreRefused, match=r"redis 6\.2\.14: needed is"):
+        check_server(Old("6.2.14"), accept_volatile=True)
 
 
 def test_lease_belongs_to_one_holder_and_its_newest_epoch(client: Any) -> None:
@@ -576,6 +575,39 @@ def test_lease_belongs_to_one_holder_and_its_newest_epoch(client: Any) -> None:
     hold_lease(client, RUN, "there", 1, 0.05)
     until(lambda: call(client, "EXISTS", RUN.lease) == 0)
     hold_lease(client, RUN, "here", 5, 30.0)
+
+
+def test_lease_of_a_dead_owner_is_waited_for_and_that_of_a_live_one_is_not(client: Any) -> None:
+    told: list[str] = []
+
+    def waiting(reason: str) -> bool:
+        told.append(reason)
+        return True
+
+    wait_for_lease(client, RUN, "there", waiting)
+    hold_lease(client, RUN, "here", 3, 1.0)
+    wait_for_lease(client, RUN, "here", waiting)
+    assert told == []
+    began = time.monotonic()
+    wait_for_lease(client, RUN, "there", waiting)
+    assert 0.5 < time.monotonic() - began < 10
+    held = f"run {RUN.run_id} on this server is held by 'here'"
+    assert told[0] == f"{held}; unless it is live that ends in 1 s"
+    assert set(told[1:]) == {""}
+
+    def renewing(reason: str) -> bool:
+        hold_lease(client, RUN, "here", 3, 30.0)
+        return True
+
+    hold_lease(client, RUN, "here", 3, 5.0)
+    with pytest.raises(LeaseHeld, match="'here', which is live: stop it there; this is 'there'"):
+        wait_for_lease(client, RUN, "there", renewing)
+    with pytest.raises(LeaseHeld):
+        wait_for_lease(client, RUN, "there", lambda reason: False)
+    lease = read_lease(client, RUN)
+    assert lease is not None
+    assert (lease.holder, lease.epoch) == ("here", 3)
+    assert 20 < lease.left_s <= 30
 
 
 def test_budget_is_sixty_percent_of_the_memory(ends: Ends, client: Any) -> None:
