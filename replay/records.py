@@ -61,6 +61,10 @@ class Records:
             self._rows[name][first : first + until_end] = column[:until_end]
             self._rows[name][: count - until_end] = column[until_end:]
 
+    def clear_from(self, first: int) -> None:
+        """Write zeros to the rows from ``first`` to the last."""
+        self._words[first:] = 0
+
     def take(self, indices: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return copies of the rows ``indices`` [B]: every column [B], contiguous."""
         rows = self._words.take(indices, axis=0).view(self._row).reshape(len(indices))

@@ -7,6 +7,7 @@ with a policy target, and value-only ones), one of visit counts. A game is store
 whole, oldest first, as soon as the next game does not fit. Which games are held then depends on
 the last games added alone and not on where the rings began, and sampling counts positions by age:
 a window rebuilt from the stream therefore draws the same examples from the same random numbers.
+At the first eviction all memory that was never used is claimed: the window grows no more.
 
 Dimensions: N examples of a game, B sampled examples, S sides.
 """
@@ -136,6 +137,7 @@ class Window:
         self._slots_used, self._visits_used = 0, 0
         self._eligible, self._values = _Ring(capacity), _Ring(self._value_capacity)
         self._games: deque[HeldGame] = deque()
+        self._is_claimed = False
 
     # --- size -------------------------------------------------------------------------------------
 
@@ -270,11 +272,25 @@ class Window:
             self._evict()
 
     def _evict(self) -> None:
+        if not self._is_claimed:
+            self._claim()
         oldest = self._games.popleft()
         self._eligible.drop(oldest.num_eligible)
         self._values.drop(oldest.num_values)
         self._slots_used -= oldest.num_examples
         self._visits_used -= oldest.num_visits
+
+    def _claim(self) -> None:
+        """Write to all memory that was never used (nothing has been evicted yet).
+
+        The rings do not fill at the same rate. The tail of one that has room to spare would become
+        resident bit by bit over hours, and look like a leak that ends nowhere.
+        """
+        self._slots.clear_from(self._slots_used)
+        self._visits[self._visits_used :] = 0
+        for ring in (self._eligible, self._values):
+            ring.slots[ring.count :] = 0
+        self._is_claimed = True
 
     def _write(self, trajectory: Trajectory, facts: NDArray[Any] | None) -> None:
         """Write a game behind the newest one."""

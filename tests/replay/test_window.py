@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,6 +209,23 @@ def test_memory_does_not_grow_with_the_length_of_the_run() -> None:
         tracemalloc.stop()
     assert after - before < 16_384
     assert window.nbytes == size
+
+
+def test_all_memory_is_resident_from_the_first_eviction_on() -> None:
+    window = new_window(200_000, actions_per_position=100)  # 40 MB for visits, used by a tenth
+    made = make_trajectory(1, num_eligible=1000, num_values=1000)
+    resident = psutil.Process().memory_info
+    for number in range(200):
+        window.add(made, f"{number}-0", sequence=number)
+    full = resident().rss
+    window.add(made, "200-0", sequence=200)
+    claimed = resident().rss
+    assert window.num_games == 200
+    assert claimed - full > 30e6
+    for number in range(201, 500):
+        window.add(made, f"{number}-0", sequence=number)
+    assert resident().rss - claimed < 3e6
+    assert window.nbytes < claimed
 
 
 def test_games_without_examples_are_not_held() -> None:
