@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime
 import torch
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from league.models import METADATA_KEY, ModelMetadata
 from learner.network import CandidateNetwork, NetworkShape
@@ -37,26 +37,30 @@ class ExportError(RuntimeError):
 
 
 class Exporter:
-    """Turns a network into ONNX bytes. One per learner; the graph of its shape is kept."""
+    """Turns a network into ONNX bytes. One per learner; the graph of its shape is kept.
+
+    The graph that is kept has no weights, and a copy of it is filled and thrown away: a protobuf
+    message frees nothing before its own end, so that every version would stay in memory for good.
+    """
 
     def __init__(self, shape: NetworkShape) -> None:
         self._shape = shape
-        self._model = _build_graph(shape)
-        self._initializers = {tensor.name: tensor for tensor in self._model.graph.initializer}
+        self._graph = _build_graph(shape)
 
     def export(self, network: CandidateNetwork, metadata: ModelMetadata) -> bytes:
         """Return the bytes of ``network`` with ``metadata`` inside. Does not check them."""
         if network.shape != self._shape:
             raise ValueError(f"network of {network.shape}: this exporter is for {self._shape}")
+        model = ModelProto()
+        model.CopyFrom(self._graph)
+        initializers = {tensor.name: tensor for tensor in model.graph.initializer}
         for name, parameter in network.named_parameters():
-            tensor = self._initializers[name]
             values = parameter.detach().to("cpu", torch.float32).numpy()
-            tensor.raw_data = np.ascontiguousarray(values).tobytes()
-        del self._model.metadata_props[:]
-        entry = self._model.metadata_props.add()
+            initializers[name].raw_data = np.ascontiguousarray(values).tobytes()
+        entry = model.metadata_props.add()
         entry.key = METADATA_KEY
         entry.value = msgspec.json.encode(metadata).decode()
-        return bytes(self._model.SerializeToString())
+        return bytes(model.SerializeToString())
 
 
 def _build_graph(shape: NetworkShape) -> Any:

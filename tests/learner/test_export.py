@@ -3,7 +3,7 @@
 * The exported graph answers as torch does at every checked batch; rows may have no candidates.
 * A corrupted weight, a forgotten refill and NaN are noticed before a version is announced.
 * Row and candidate numbers are dynamic; the metadata travels inside the bytes.
-* Bytes of one version stay what they were when the next one is exported.
+* Bytes of one version stay what they were when the next one is exported, and none stays in memory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import onnx
+import psutil
 import pytest
 import torch
 from onnx import numpy_helper
@@ -119,3 +120,17 @@ def test_metadata_travels_inside_and_no_candidates_at_all_is_allowed() -> None:
 def test_network_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="this exporter is for"):
         Exporter(shape()).export(build_network(shape(3), seed=1), metadata())
+
+
+def test_exported_versions_do_not_stay_in_memory() -> None:
+    config = NetworkConfig(width=256, num_layers=4, candidate_width=64)
+    large = NetworkShape.of(config, observation_size=300, action_size=20, num_values=1)
+    exporter, network = Exporter(large), build_network(large, seed=1)
+    size = len(exporter.export(network, metadata()))
+    resident = psutil.Process().memory_info
+    for _ in range(5):
+        exporter.export(network, metadata())
+    before = resident().rss
+    for _ in range(60):
+        exporter.export(network, metadata())
+    assert resident().rss - before < 15 * size
