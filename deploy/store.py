@@ -190,8 +190,8 @@ class RunStore:
     def size(self) -> tuple[int, int]:
         """See TrajectoryStream. Sets ``full`` too."""
         self._prompt.check()
-        stats = redis_admin.stream_stats(
-            self._client, self._keys, self._shards, self.facts.maxmemory
-        )
+        # Read anew each time: whoever follows the advice below may do so while the run goes on.
+        maxmemory = redis_admin.maxmemory(self._client)
+        stats = redis_admin.stream_stats(self._client, self._keys, self._shards, maxmemory)
         self.full = stats.explain(self._config.learner.window_positions) if stats.full else ""
         return stats.num_entries, stats.num_bytes

@@ -66,9 +66,14 @@ class RedisModelStore:
         return bytes(model)
 
     def versions(self) -> list[int]:
-        """See ModelStore."""
+        """See ModelStore. A version whose bytes have vanished is not among them."""
         with _reachable():
-            return [int(member) for member in self._client.zrange(self._index, 0, -1)]
+            versions = [int(member) for member in self._client.zrange(self._index, 0, -1)]
+            pipe = self._client.pipeline(transaction=False)
+            for version in versions:
+                pipe.hget(self._key(version), "sha256")
+            stored = pipe.execute()
+        return [v for v, digest in zip(versions, stored, strict=True) if digest is not None]
 
     def delete(self, version: int) -> None:
         """See ModelStore."""

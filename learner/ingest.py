@@ -22,6 +22,7 @@ from learner.targets import facts_dtype, facts_of, reward_differences
 from replay.buffer import Entry, ReaderState, TrajectoryReader
 from replay.codec import decode
 from replay.controller import ControllerState, SamplesPerInsert
+from replay.marks import START, cursor_key
 from replay.split import SplitWindow
 from replay.trajectory import POLICY, VALUE, Trajectory, TrajectoryError
 
@@ -51,6 +52,28 @@ class _Opened(NamedTuple):
 
     trajectory: Trajectory
     facts: NDArray[Any] | None
+
+
+class _Place(NamedTuple):
+    """How far a reader has come."""
+
+    lineage: str
+    cursors: dict[str, str]
+    num_lost: int
+
+    @classmethod
+    def of(cls, state: ReaderState) -> _Place:
+        return cls(state.lineage, dict(state.cursors), state.num_lost)
+
+    def behind(self, before: _Place) -> list[str]:
+        """Return the shards whose cursors went back although the streams are the same."""
+        if self.lineage != before.lineage:
+            return []
+        return [
+            shard
+            for shard, cursor in before.cursors.items()
+            if cursor_key(self.cursors.get(shard, START)) < cursor_key(cursor)
+        ]
 
 
 class Ingest:
@@ -102,7 +125,9 @@ class Ingest:
 
         Returns how many there were, rejected ones included.
         """
+        before = _Place.of(self._reader.state)
         entries = self._reader.read(ENTRIES_PER_READ, timeout_s)
+        self._note_losses(before)
         for entry in entries:
             self.totals.entries += 1
             try:
@@ -116,6 +141,25 @@ class Ingest:
         """Return what the log has to say since the last call."""
         notes, self._notes = tuple(self._notes), []
         return notes
+
+    def _note_losses(self, before: _Place) -> None:
+        """Say what is gone since ``before``; the marks see to it that nothing counts twice."""
+        now, held = _Place.of(self._reader.state), self.split.training.num_games
+        if before.lineage and now.lineage != before.lineage:
+            self._notes.append(
+                f"the streams were lost and begin anew: the {held} games of the window are in "
+                "memory alone until newer ones take their places"
+            )
+        for shard in now.behind(before):
+            self._notes.append(
+                f"stream {shard} ends before what was read of it (an older copy, or lost): it is "
+                "read again from its start, repeats are dropped"
+            )
+        if now.num_lost > before.num_lost:
+            self._notes.append(
+                f"{now.num_lost - before.num_lost} accepted trajectories are gone, "
+                f"{now.num_lost} in all"
+            )
 
     def _reject(self, entry: Entry, error: TrajectoryError) -> None:
         if not entry.fault:
@@ -196,7 +240,9 @@ class Ingest:
         if self.equity is not None and state.equity is not None:
             self.equity.restore(state.equity)
         self._reader.state = state.reader
+        before = _Place.of(state.reader)
         self._rebuild()
+        self._note_losses(before)
         totals = self.totals
         # A snapshot of an earlier program did not count entries; it had rejected none.
         totals.entries = max(totals.entries, totals.games + sum(totals.rejected.values()))

@@ -63,9 +63,9 @@ def check_server(client: Any, *, accept_volatile: bool = False) -> ServerFacts:
         )
     check_permissions(client)
     reason = _cannot_confirm(client, info)
-    maxmemory = int(info.get("maxmemory", 0))
+    limit = int(info.get("maxmemory", 0))
     if not reason:
-        return ServerFacts(name, version, maxmemory)
+        return ServerFacts(name, version, limit)
     if not accept_volatile:
         raise StoreRefused(
             f"{name} {version} cannot confirm that a write is on disk ({reason}): switch its "
@@ -73,7 +73,7 @@ def check_server(client: Any, *, accept_volatile: bool = False) -> ServerFacts:
         )
     what = "the last seconds" if int(info.get("aof_enabled", 0)) else "everything since its save"
     return ServerFacts(
-        name, version, maxmemory, f"{what} may be lost in a crash of {name} {version}: {reason}"
+        name, version, limit, f"{what} may be lost in a crash of {name} {version}: {reason}"
     )
 
 
@@ -176,8 +176,13 @@ class StreamStats:
         )
 
 
+def maxmemory(client: Any) -> int:
+    """Return the server's memory limit in bytes; 0 is no limit."""
+    return int(call(client, "INFO", "memory").get("maxmemory", 0))
+
+
 def stream_stats(client: Any, keys: RunKeys, shards: Iterable[str], maxmemory: int) -> StreamStats:
-    """Measure the streams of a run. ``maxmemory`` is the server's, from ``ServerFacts``."""
+    """Measure the streams of a run. ``maxmemory`` is the server's now."""
     num_entries = num_bytes = 0
     for shard in shards:
         num_entries += int(call(client, "XLEN", keys.stream(shard)))

@@ -197,13 +197,18 @@ def test_a_lost_stream_moves_the_window_to_the_evicted_and_counts_no_entry_twice
     stream.add_stray()
     stream.add(GAMES[600])
     # The one that lives on keeps its window; the one that starts again has lost it.
+    ingest.take_notes()
     totals = read_all(ingest)
     assert totals.entries == before.entries + 2
+    assert f"begin anew: the {before.window_games} games" in " ".join(ingest.take_notes())
     again = new_ingest(stream.store, state)
     check_books(again)
     assert again.totals.window_games == 0
     assert again.totals.evicted_games == before.evicted_games + before.window_games
     assert again.totals.lost_entries > 0
+    notes = " ".join(again.take_notes())
+    assert "begin anew" in notes
+    assert f"{again.totals.lost_entries} accepted trajectories are gone" in notes
     assert read_all(again).entries == before.entries + 2
 
 

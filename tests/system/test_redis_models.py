@@ -75,6 +75,17 @@ def test_missing_and_deleted_versions_are_named(client: Any) -> None:
     assert [key.decode() for key in client.keys("*model:*")] == ["cardleague:{run}:model:1"]
 
 
+def test_a_version_whose_bytes_vanished_is_missing_and_can_be_put_again(client: Any) -> None:
+    store = RedisModelStore(client, "run")
+    for version in (1, 4):
+        store.put(version, b"%d" % version)
+    client.delete("cardleague:{run}:model:4")
+    assert store.versions() == [1]
+    store.put(4, b"4")
+    assert store.versions() == [1, 4]
+    assert store.get(4) == b"4"
+
+
 def test_bytes_that_changed_on_the_server_are_refused(client: Any) -> None:
     store = RedisModelStore(client, "run")
     store.put(1, b"one")

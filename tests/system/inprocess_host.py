@@ -1,0 +1,153 @@
+"""A process that lives an in-process run on Kuhn in child after child, for a test of SIGKILL.
+
+``python -m tests.system.inprocess_host RUN_DIR STEPS KILLS SEED``: makes the run in RUN_DIR and
+goes on with it until STEPS optimizer steps. KILLS children are killed before, each at a random
+moment: after a random number of events (turns and file operations, also those of opening the run)
+and a random part of a second. Nothing is shared with a child but loaded code: it opens the run from
+its directory as ``deploy.local`` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+from deploy import local, presets
+from deploy.files import Files
+from deploy.manifest import new_manifest
+from deploy.rundir import RunDirectory
+from deploy.warm import train, warm_up
+from replay.segments import SegmentStore
+
+MOST_EVENTS = 70
+LONGEST_DELAY_S = 0.03
+LIFE_LIMIT_S = 240.0
+OVERRIDES = (
+    "runtime.kind=inprocess",
+    "evaluation.every_versions=1",
+    "gate.max_pairs=40",
+    "gate.p0=0.3",
+    "gate.p1=0.7",
+    "gate.alpha=0.45",
+    "gate.beta=0.45",
+    "learner.window_positions=1000",
+    "learner.td_lambda=0.9",
+    "replay.min_free_disk_gb=0",
+)
+
+
+class Telling(Files):
+    """Files that tell of every change before it happens."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def tell(self) -> None:
+        os.write(self._descriptor, b".")
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self.tell()
+        super()._write(path, data)
+
+    def _append(self, path: Path, data: bytes) -> None:
+        self.tell()
+        super()._append(path, data)
+
+    def _sync(self, path: Path) -> None:
+        self.tell()
+        super()._sync(path)
+
+    def _rename(self, source: Path, target: Path) -> None:
+        self.tell()
+        super()._rename(source, target)
+
+    def _unlink(self, path: Path) -> None:
+        self.tell()
+        super()._unlink(path)
+
+
+def create(folder: Path) -> None:
+    """Make the run; its ids are fixed, which are random otherwise."""
+    directory = RunDirectory(folder)
+    directory.prepare()
+    manifest = new_manifest(presets.load("kuhn-smoke", overrides=OVERRIDES), ["test"])
+    manifest.run_id, manifest.created_at = "fixed", 0.0
+    directory.save(manifest)
+    directory.segments_path.mkdir()
+    (directory.segments_path / "lineage").write_text("fixed")
+
+
+def live(folder: Path, steps: int, descriptor: int) -> None:
+    """Open the run and go on with it until it has taken so many optimizer steps."""
+    local.SegmentStore = functools.partial(SegmentStore, segment_bytes=30_000)  # type: ignore
+    files = Telling(descriptor)
+    directory = RunDirectory(folder, files)
+    runtime = local.LocalRuntime(directory, directory.load())
+    status = runtime.owner.tracker.status
+    runtime.run(lambda: status.step >= steps, 0.0, files.tell)
+    runtime.close()
+
+
+def child(folder: Path, steps: int) -> tuple[int, int]:
+    """Start a life; return its pid and where it tells of its events."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write)
+        return pid, read
+    code = 1
+    try:
+        os.close(read)
+        live(folder, steps, write)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def has_told(descriptor: int, events: int) -> bool:
+    """Wait for so many events; return False when the child has ended before."""
+    deadline = time.monotonic() + LIFE_LIMIT_S
+    while events > 0:
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise TimeoutError(f"no event in {LIFE_LIMIT_S:g} s")
+        told = os.read(descriptor, events)
+        if not told:
+            return False
+        events -= len(told)
+    return True
+
+
+def main() -> int:
+    folder, steps, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    rng = random.Random(int(sys.argv[4]))
+    warm_up(["kuhn"])
+    train("kuhn")  # loads everything: children begin at once
+    create(folder)
+    killed = 0
+    while True:
+        pid, told = child(folder, steps)
+        last = killed == kills
+        events = 10**9 if last else rng.randint(1, MOST_EVENTS)
+        if has_told(told, events) and not last:
+            time.sleep(rng.uniform(0.0, LONGEST_DELAY_S))
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+        _, ended = os.waitpid(pid, 0)
+        os.close(told)
+        code = os.waitstatus_to_exitcode(ended)
+        manifest = RunDirectory(folder).load()
+        print(f"life ended with {code} after {events} events, step {manifest.step}", flush=True)
+        if code != -signal.SIGKILL:
+            print(f"{killed} of {kills} killed")
+            return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
