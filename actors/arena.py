@@ -316,7 +316,7 @@ class GateWorker:
 def _decode_snapshot(data: bytes) -> WorkerSnapshot:
     try:
         snapshot = msgspec.json.decode(data, type=WorkerSnapshot)
-    except msgspec.DecodeError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"gate snapshot of {len(data)} bytes: {error}") from error
     if snapshot.schema_version != SNAPSHOT_SCHEMA:
         raise ValueError(

@@ -382,8 +382,25 @@ class SelfPlayWorker:
         return pack_arrays(arrays)
 
     def restore(self, data: bytes) -> None:
-        """Continue from ``snapshot``: the same games follow, bit for bit."""
+        """Continue from ``snapshot``: the same games follow, bit for bit.
+
+        Raises ValueError for bytes that are no snapshot of such a worker.
+        """
         arrays, meta = _opened(data)
+        try:
+            held = arrays["games.examples"].shape
+            if held != (self._config.games, meta.capacity):  # no number alone sets memory aside
+                raise ValueError(
+                    f"worker snapshot with examples {held}, expected {self._config.games} games of "
+                    f"{meta.capacity}"
+                )
+            if len(meta.slots) != len(self._slots.versions):
+                raise ValueError(f"worker snapshot with {len(meta.slots)} slots")
+            self._take(arrays, meta)
+        except (KeyError, OverflowError) as error:
+            raise ValueError(f"worker snapshot: {type(error).__name__}: {error}") from error
+
+    def _take(self, arrays: dict[str, Any], meta: _SnapshotMeta) -> None:
         self._games = new_games(
             self._spec, self._seats, self._sides, self._config.games, meta.capacity
         )

@@ -53,7 +53,7 @@ def _read(directory: RunDirectory) -> tuple[list[EvaluationRecord], bytes, bool]
     for number, line in enumerate(lines, start=1):
         try:
             records.append(msgspec.json.decode(line, type=EvaluationRecord))
-        except msgspec.DecodeError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             if number < len(lines):
                 raise ResumeError(f"{path}, line {number}: not an evaluation ({error})") from None
             torn = True

@@ -176,10 +176,10 @@ def decode(data: bytes, source: str) -> Manifest:
         )
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-        encode(manifest)
+        msgspec.msgpack.encode(manifest)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ResumeError(f"{source}: {error}") from None
-    except OverflowError as error:  # numbers that could be read but never be saved again
+    except OverflowError as error:  # whole numbers that no array and no server takes
         raise ResumeError(f"{source}: a number beyond 64 bits ({error})") from None
     _check(manifest, source)
     return manifest

@@ -13,6 +13,7 @@ import difflib
 import functools
 import math
 import os
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Allowed words of keys whose type is a plain string."""
 
 
+MAX_CONFIG_BYTES = 1 << 16
+"""The largest preset has a twentieth of it."""
+_MAX_DOTS = 1000
+"""In a line: a dotted key takes time and memory with the square of its parts."""
+_MAX_SHOWN = 200
 MAX_SEED = 2**63 - 1
 """Seeds travel as signed integers of 64 bits."""
 MAX_NAME_BYTES = 100
@@ -116,13 +122,24 @@ def read_source(source: str) -> Document:
             raise ConfigError(f"preset {source!r}: {hint}allowed are {allowed}, or a .toml file")
         path = PRESET_FOLDER / f"{source}.toml"
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(_read(path))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration file {source!r}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise ConfigError(f"configuration file {source!r} is not TOML: {error}") from error
     document.setdefault("name", path.stem)
     return document
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file that may be anything. Raises OSError or UnicodeDecodeError."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_CONFIG_BYTES:
+        raise OSError(f"not a file of at most {MAX_CONFIG_BYTES} bytes")
+    text = path.read_text(encoding="utf-8")
+    if any(line.count(".") > _MAX_DOTS for line in text.splitlines()):
+        raise OSError(f"a line with more than {_MAX_DOTS} dots")
+    return text
 
 
 # --- keys and values ------------------------------------------------------------------------------
@@ -219,17 +236,28 @@ def checked(key: str, value: Any, *, origin: str = "", textual: bool = False) ->
     where = f" ({origin})" if origin else ""
     if isinstance(kind, types.StructType):
         keys = ", ".join(f"{key}.{name}" for name in fields_of(kind.cls))
-        raise ConfigError(f"{key} = {value!r}{where}: this is a section; set one of {keys}")
+        raise ConfigError(f"{key} = {_shown(value)}{where}: this is a section; set one of {keys}")
     if isinstance(kind, types.DictType):
-        raise ConfigError(f"{key} = {value!r}{where}: write {key}.option = word")
+        raise ConfigError(f"{key} = {_shown(value)}{where}: write {key}.option = word")
     try:
         converted = _convert(kind, value, textual)
-    except (msgspec.ValidationError, ValueError):
-        raise ConfigError(f"{key} = {value!r}{where}: allowed is {allowed_values(kind)}") from None
+    except (msgspec.ValidationError, ValueError, OverflowError):
+        raise ConfigError(
+            f"{key} = {_shown(value)}{where}: allowed is {allowed_values(kind)}"
+        ) from None
     choices = CHOICES.get(key)
     if choices is not None and converted not in choices:
-        raise ConfigError(f"{key} = {value!r}{where}: allowed is {' or '.join(choices)}")
+        raise ConfigError(f"{key} = {_shown(value)}{where}: allowed is {' or '.join(choices)}")
     return converted
+
+
+def _shown(value: Any) -> str:
+    """Return ``value`` as an error shows it; a file may hold numbers and texts of any length."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # whole numbers of thousands of digits have no decimal
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def _convert(kind: types.Type, value: Any, textual: bool) -> Any:

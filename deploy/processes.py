@@ -14,9 +14,11 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import psutil
+from msgspec import Meta
 
 from deploy.files import Files
 from replay.launch_server import boot_id
@@ -28,7 +30,7 @@ _POLL_S = 0.02
 class ProcessMark(msgspec.Struct, frozen=True, kw_only=True):
     """One process, beyond doubt."""
 
-    pid: int
+    pid: Annotated[int, Meta(gt=1, lt=1 << 31)]
     started: float
     """Start time: clock ticks since boot on Linux (no set clock moves them), else Unix time."""
     name: str = ""
@@ -190,7 +192,7 @@ class ProcessBook:
         """Return the marks; nothing when there is no book or it is damaged."""
         try:
             return msgspec.json.decode(self._files.read(self._path), type=list[ProcessMark])
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.MsgspecError, RecursionError):
             return []
 
     def write(self, marks: list[ProcessMark]) -> None:

@@ -16,6 +16,9 @@ from engine.play import GameResult
 from league.duplicate import PairJob, PairResult, interval, pair_jobs
 from league.messages import EvaluationResult, PairTally
 
+MAX_PAIRS = 1 << 17
+"""No configured block is larger."""
+
 
 class PairFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A finished pair in numbers; ``own`` is player 0, ``other`` player 1."""
@@ -79,6 +82,11 @@ class PairBlock:
     @classmethod
     def restore(cls, snapshot: BlockSnapshot) -> PairBlock:
         """Return the block of ``snapshot``. Raises ValueError for pairs that are not its own."""
+        if not (0 < snapshot.count <= MAX_PAIRS and 0 <= snapshot.first < 1 << 48):
+            raise ValueError(
+                f"block of {snapshot.count} pairs from {snapshot.first}: allowed are up to "
+                f"{MAX_PAIRS}"
+            )
         block = cls(snapshot.seed, snapshot.first, snapshot.count)
         for index, figures in snapshot.finished.items():
             block.report(index, figures)

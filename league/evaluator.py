@@ -19,6 +19,9 @@ that runs on this evaluator: self-play, gate, match.
 
 from __future__ import annotations
 
+import contextlib
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -30,6 +33,7 @@ from engine import rules
 from engine.evaluation import EvalBatch, num_value_heads
 from engine.game import Encoder, GameSpec
 from engine.search.rollout import RolloutEvaluator
+from league.graph import MAX_MODEL_BYTES, check_graph, parse
 from league.models import (
     METADATA_KEY,
     ModelError,
@@ -116,9 +120,11 @@ class OnnxEvaluator:
                 return held.metadata
         metadata = read_metadata(model)
         self._check_metadata(metadata)
+        check_graph(parse(model))
         rounded = quantized(model) if self._rounds else None
         session = open_session(rounded or model, self._providers)
         _check_interface(session, metadata)
+        _try_out(session, metadata)
         playouts = self._playouts_of(metadata)
         self._slots[slot] = _Slot(digest, session, metadata, playouts, rounded is not None)
         return metadata
@@ -259,6 +265,12 @@ class OnnxEvaluator:
         for name, there, here in sizes:
             if there != here:
                 raise ModelError(f"model {metadata.version}: {name} is {there} there, {here} here")
+        table, rows = metadata.equity, self._spec.num_equity_states
+        if len(table) not in (0, rows) or not all(0.0 <= chance <= 1.0 for chance in table):
+            raise ModelError(
+                f"model {metadata.version}: equity table of {len(table)} rows, allowed are none or "
+                f"{rows} probabilities"
+            )
 
 
 def read_metadata(model: bytes | Path) -> ModelMetadata:
@@ -267,29 +279,23 @@ def read_metadata(model: bytes | Path) -> ModelMetadata:
     Raises ModelError for a missing file, bytes that are not ONNX, an ONNX graph that carries no
     metadata of this program, and metadata that does not have this program's fields.
     """
-    import onnx
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-
     data, name = (model, "model") if isinstance(model, bytes) else (_read(model), str(model))
-    try:
-        proto = onnx.ModelProto.FromString(data)
-    except DecodeError as error:
-        raise ModelError(f"{name}: {len(data)} bytes that are not an ONNX model") from error
-    entries = {entry.key: entry.value for entry in proto.metadata_props}
-    if not proto.HasField("graph"):
-        raise ModelError(f"{name}: {len(data)} bytes that are not an ONNX model (no graph)")
+    entries = {entry.key: entry.value for entry in parse(data, name).metadata_props}
     if METADATA_KEY not in entries:
         raise ModelError(
             f"{name}: an ONNX graph without {METADATA_KEY!r} metadata; it has {sorted(entries)}"
         )
     try:
         return msgspec.json.decode(entries[METADATA_KEY], type=ModelMetadata)
-    except msgspec.DecodeError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ModelError(f"{name}: damaged {METADATA_KEY!r} metadata: {error}") from error
 
 
 def _read(path: Path) -> bytes:
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_MODEL_BYTES:
+            raise ModelError(f"model file {path}: not a file of at most {MAX_MODEL_BYTES} bytes")
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"model file {path}: {error.strerror}") from error
@@ -309,8 +315,15 @@ def open_session(model: bytes, providers: list[Any] | None = None) -> Any:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    try:
+    with _refusals():
         return ort.InferenceSession(model, options, providers=providers or [CPU_PROVIDER])
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what ONNX Runtime raises into ModelError."""
+    try:
+        yield
     except Exception as error:  # the runtime's own errors derive from Exception alone
         if type(error).__module__.startswith("onnxruntime"):
             raise ModelError(f"ONNX Runtime refuses the model: {error}") from error
@@ -349,6 +362,24 @@ def _check_interface(session: Any, metadata: ModelMetadata) -> None:
             f"model {metadata.version}: graph takes {widths[0]} and {widths[1]} features, its "
             f"metadata says {metadata.observation_size} and {metadata.action_size}"
         )
+
+
+def _try_out(session: Any, metadata: ModelMetadata) -> None:
+    """Raise ModelError unless the graph answers as many rows and candidates as it is given.
+
+    Dimensions of weights that do not fit show only when the graph runs.
+    """
+    num_rows, num_candidates = 3, 5
+    feed = {
+        "observations": np.zeros((num_rows, metadata.observation_size), np.float32),
+        "candidates": np.zeros((num_candidates, metadata.action_size), np.float32),
+        "candidate_row": np.array([0, 0, 1, 2, 2], np.int64),
+    }
+    with _refusals():
+        logits, values = session.run(OUTPUTS, feed)
+    shapes = (logits.shape, values.shape)
+    if shapes != ((num_candidates,), (num_rows, metadata.num_values)):
+        raise ModelError(f"model {metadata.version}: answers {shapes} to 3 rows, 5 candidates")
 
 
 def _padded(array: NDArray[Any]) -> NDArray[Any]:

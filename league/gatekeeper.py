@@ -23,6 +23,10 @@ SNAPSHOT_SCHEMA = 1
 """Raised whenever the meaning of a snapshot changes; others are refused by name."""
 
 
+MAX_UNDER_WAY = 1 << 17
+"""Pairs issued and not read: as many as are played side by side, and early ones behind them."""
+
+
 class GateError(ValueError):
     """A report or a snapshot that does not belong to this gate; names what is wrong."""
 
@@ -211,6 +215,7 @@ class Gatekeeper:
         decided = snapshot.wins + snapshot.losses
         if not (
             0 <= snapshot.wins <= decided <= read <= issued <= snapshot.config.max_pairs
+            and issued - read <= MAX_UNDER_WAY
             and all(read < index < issued for index in waiting)
             and set(waiting.values()) <= set(PAIR_SCORES)
         ):

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from league.graph import parse
 from league.models import ModelError
 
 CALIBRATION_KEY = "cardleague.calibration"
@@ -34,6 +35,8 @@ WEIGHT_LEVELS = 63
 """Seven bits: processors without VNNI add pairs of products in 16 bits, and 2 · 255 · 63 fits."""
 WHOLE_STEPS_FROM = 16
 """From so many steps per unit on, 1 is made a whole number of steps: features are mostly 0 or 1."""
+LARGEST_INPUT = 1e9
+"""No network on features near 1 comes near it; steps of larger ranges would not be numbers."""
 LARGEST_BIAS = 2**24
 """In steps of the int32 sum; an output with tiny weights takes a coarser scale."""
 
@@ -58,7 +61,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def write_calibration(model: bytes, calibration: Calibration) -> bytes:
     """Return ``model`` with ``calibration`` inside, in place of one that it may have had."""
-    proto = _parse(model)
+    proto = parse(model)
     kept = [entry for entry in proto.metadata_props if entry.key != CALIBRATION_KEY]
     others = [(entry.key, entry.value) for entry in kept]
     del proto.metadata_props[:]
@@ -70,12 +73,12 @@ def write_calibration(model: bytes, calibration: Calibration) -> bytes:
 
 def read_calibration(model: bytes) -> Calibration | None:
     """Return the calibration inside ``model``; None without. Raises ModelError if it is damaged."""
-    return _calibration(_parse(model))
+    return _calibration(parse(model))
 
 
 def wide_inputs(model: bytes) -> list[str]:
     """Return the tensors that feed wide products, each once, in the order of the graph."""
-    graph = _parse(model).graph
+    graph = parse(model).graph
     sizes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     return list(dict.fromkeys(node.input[0] for node in graph.node if _is_wide(node, sizes)))
 
@@ -86,7 +89,7 @@ def quantized(model: bytes) -> bytes | None:
     That is a model without a calibration, or with one that says that it would answer differently.
     Raises ModelError for a damaged calibration or one of another graph.
     """
-    proto = _parse(model)
+    proto = parse(model)
     calibration = _calibration(proto)
     if calibration is None or not calibration.is_close:
         return None
@@ -209,17 +212,17 @@ def _is_wide(node: Any, sizes: dict[str, tuple[int, ...]]) -> bool:
     return is_plain and sizes[node.input[1]][0] >= MIN_OUTPUTS
 
 
-def _parse(model: bytes) -> Any:
-    import onnx
-
-    return onnx.ModelProto.FromString(model)
-
-
 def _calibration(proto: Any) -> Calibration | None:
     for entry in proto.metadata_props:
         if entry.key == CALIBRATION_KEY:
             try:
-                return msgspec.json.decode(entry.value, type=Calibration)
-            except msgspec.DecodeError as error:
+                found = msgspec.json.decode(entry.value, type=Calibration)
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise ModelError(f"damaged {CALIBRATION_KEY!r} metadata: {error}") from error
+            for name, (low, high) in found.ranges.items():
+                if not -LARGEST_INPUT <= low <= high <= LARGEST_INPUT:
+                    raise ModelError(
+                        f"the calibration has a range {low} to {high} of {name[:80]!r}"
+                    )
+            return found
     return None

@@ -61,14 +61,16 @@ class RedisModelStore:
         if content_hash(model).encode() != digest:
             raise ModelError(
                 f"model version {version} in Redis: bytes have SHA-256 {content_hash(model)}, "
-                f"stored as {digest.decode()}"
+                f"stored as {digest.decode(errors='replace')[:80]}"
             )
         return bytes(model)
 
     def versions(self) -> list[int]:
         """See ModelStore. A version whose bytes have vanished is not among them."""
         with _reachable():
-            versions = [int(member) for member in self._client.zrange(self._index, 0, -1)]
+            members = self._client.zrange(self._index, 0, -1)
+            # Somebody else may have written there; what is no number of a version is none.
+            versions = [int(member) for member in members if member.isdigit() and len(member) < 16]
             pipe = self._client.pipeline(transaction=False)
             for version in versions:
                 pipe.hget(self._key(version), "sha256")

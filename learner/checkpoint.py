@@ -17,9 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import safetensors.torch
+import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from learner.ingest import IngestState
+from learner.messages import LearnMetrics
+from replay.marks import cursor_key
 
 MAGIC = b"CLLS"
 SCHEMA = 1
@@ -102,10 +106,11 @@ def decode(data: bytes, identity: Identity) -> Snapshot:
     text, block = _split(data)
     try:
         facts = msgspec.json.decode(text, type=SnapshotFacts)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise SnapshotError(f"snapshot is not of schema {SCHEMA}: {error}") from error
     _check_identity(facts.identity, identity)
-    tensors = safetensors.torch.load(block)
+    _check_facts(facts)
+    tensors = _tensors(block)
     return Snapshot(
         facts=facts,
         weights={k.removeprefix(WEIGHTS): v for k, v in tensors.items() if k.startswith(WEIGHTS)},
@@ -129,6 +134,45 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
     if digest != _digest(text, block):
         raise SnapshotError("snapshot is damaged: its digest does not match")
     return text, block
+
+
+def _tensors(block: bytes) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors block; their bytes are all in the block."""
+    try:
+        tensors = safetensors.torch.load(block)
+    except (SafetensorError, ValueError, KeyError, RuntimeError, TypeError, OverflowError) as error:
+        raise SnapshotError(f"tensors of the snapshot: {error}") from error
+    for name, tensor in tensors.items():
+        if (
+            not tensor.numel()
+            or tensor.dtype != torch.float32
+            or not bool(torch.isfinite(tensor).all())
+        ):
+            raise SnapshotError(
+                f"tensor {name[:80]!r} of the snapshot: allowed are some finite float32 numbers"
+            )
+    return tensors
+
+
+def _check_facts(facts: SnapshotFacts) -> None:
+    """Raise SnapshotError for numbers that no learner has written, or could not go on from."""
+    try:
+        restore_generator(facts.generator)
+        for cursors in (facts.ingest.reader.cursors, facts.ingest.reader.window_edge):
+            for cursor in cursors.values():
+                cursor_key(cursor)
+        msgspec.msgpack.encode(facts)  # OverflowError for numbers beyond 64 bits
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise SnapshotError(f"snapshot: {type(error).__name__}: {error}") from error
+    progress = facts.progress
+    if not (progress.step >= progress.version_step >= 0 and progress.version >= -1):
+        raise SnapshotError(
+            f"snapshot at step {progress.step}, version {progress.version} of step "
+            f"{progress.version_step}: these contradict one another"
+        )
+    unknown = progress.figures.keys() - set(LearnMetrics.__struct_fields__)
+    if unknown:
+        raise SnapshotError(f"snapshot has the figures {sorted(unknown)[:5]}")
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -293,8 +293,11 @@ class Learner:
         return checkpoint.encode(Snapshot(facts, weights, self._updater.moments()))
 
     def _restore(self, snapshot: Snapshot) -> None:
-        self._updater.network.load_state_dict(snapshot.weights)
-        self._updater.restore_moments(snapshot.moments)
+        try:
+            self._updater.network.load_state_dict(snapshot.weights)
+            self._updater.restore_moments(snapshot.moments)
+        except (KeyError, RuntimeError) as error:  # missing, foreign or of another shape
+            raise checkpoint.SnapshotError(f"tensors of the snapshot: {error}") from error
         self._generator = checkpoint.restore_generator(snapshot.facts.generator)
         self._progress = snapshot.facts.progress
         self._ingest.restore(snapshot.facts.ingest)

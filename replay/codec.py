@@ -16,11 +16,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import struct
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import zstandard
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from engine.game import GameSpec
@@ -38,15 +39,17 @@ _PREFIX = struct.Struct("<4sHHII")  # magic, schema version, reserved, header by
 _DIGEST_BYTES = 8
 _PREFIX_BYTES = _PREFIX.size + _DIGEST_BYTES
 _COMPRESSION_LEVEL = 3
-_MAX_BODY_BYTES = 1 << 28
+_MAX_EXAMPLES = 1 << 16
+"""In one game: seats times plies of the longest one are a few thousand."""
+_MAX_BODY_BYTES = 1 << 26
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     header: Header
     record: str
     """Fingerprint of the state record's layout."""
-    num_examples: int
-    num_visits: int
+    num_examples: Annotated[int, Meta(ge=0, le=_MAX_EXAMPLES)]
+    num_visits: Annotated[int, Meta(ge=0, le=_MAX_EXAMPLES * 256)]
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -150,7 +153,7 @@ def _open(payload: bytes) -> tuple[_Envelope, bytes]:
         raise TrajectoryError("trajectory is damaged: its digest does not match", "damaged")
     try:
         envelope = _DECODER.decode(encoded)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise TrajectoryError(
             f"trajectory header is not of schema {schema}: {error}", "schema"
         ) from error
@@ -177,7 +180,7 @@ def _decompress(frame: bytes, expected_bytes: int) -> bytes:
             raise TrajectoryError(
                 f"trajectory arrays of {size} bytes, expected {expected_bytes}", "damaged"
             )
-        return zstandard.ZstdDecompressor().decompress(frame)
+        return zstandard.ZstdDecompressor().decompress(frame, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise TrajectoryError(f"trajectory arrays do not unpack: {error}", "damaged") from error
 

@@ -318,7 +318,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """Return what ``server.json`` says; empty when there is none."""
     try:
         record = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -327,7 +327,7 @@ def _signal_recorded(record_path: Path, number: signal.Signals) -> None:
     """Send ``number`` to the recorded server, unless its pid belongs to another process by now."""
     record = read_record(record_path)
     pid, start = record.get("pid"), record.get("start")
-    if isinstance(pid, int) and pid > 1 and start and start_token(pid) == start:
+    if isinstance(pid, int) and 1 < pid < 1 << 31 and start and start_token(pid) == start:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
