@@ -21,7 +21,7 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 BIN := $(VENV)/bin
 
-.PHONY: help train test test-all chaos soak check format setup setup-test require-python
+.PHONY: help train test test-all chaos soak check fuzz format setup setup-test require-python
 .DEFAULT_GOAL := help
 
 help:
@@ -65,6 +65,12 @@ test-all:
 
 chaos: setup-test
 	$(BIN)/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
+# Coverage-guided, of everything that reads bytes; the minutes are shared by all decoders.
+fuzz: require-python
+	@$(PYTHON) -I deploy/setup_venv.py --venv $(VENV) --extras learner,test,fuzz --torch "$(TORCH)"
+	@$(BIN)/cardleague warmup
+	nice $(BIN)/python -m tests.hostile.fuzz $(if $(MINUTES),--minutes $(MINUTES))
 
 format: setup-test
 	$(BIN)/ruff format .

@@ -104,17 +104,20 @@ def test_arrays_that_disagree_are_not_encoded() -> None:
         encode(cut)
 
 
-def test_a_frame_that_claims_to_be_huge_is_refused_before_it_is_unpacked() -> None:
+@pytest.mark.parametrize(("count", "named"), [(1 << 15, "arrays of"), (1 << 40, "num_examples")])
+def test_a_frame_that_claims_to_be_huge_is_refused_before_it_is_unpacked(
+    count: int, named: str
+) -> None:
     trajectory = make_trajectory(1)
     payload = encode(trajectory)
     header_bytes = int.from_bytes(payload[8:12], "little")
     envelope = msgspec.msgpack.decode(payload[24 : 24 + header_bytes])
-    envelope["num_examples"] = 1 << 40
+    envelope["num_examples"] = count
     encoded = msgspec.msgpack.encode(envelope)
     frame = payload[24 + header_bytes :]
     prefix = codec._PREFIX.pack(codec.MAGIC, SCHEMA_VERSION, 0, len(encoded), len(frame))
     forged = prefix + codec._digest(prefix, encoded, frame) + encoded + frame
-    with pytest.raises(TrajectoryError, match="arrays of"):
+    with pytest.raises(TrajectoryError, match=named):
         decode(forged, kuhn()[0])
 
 
