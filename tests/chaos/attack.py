@@ -161,7 +161,7 @@ class Attack:
         while True:
             minutes = (time.time() - began) / 60
             enough = len(self.faults) >= pace.least_faults and minutes >= pace.minutes
-            if enough or minutes >= 2 * pace.minutes + 1:
+            if enough or minutes >= 2 * pace.minutes:
                 return
             number += 1
             self._round(number)
@@ -197,6 +197,7 @@ class Attack:
         marked = mark(supervisor.pid) if kind == SUPERVISOR else self._stage.process(kind)
         if marked is None or not send(marked, signal.SIGKILL if action == KILL else signal.SIGSTOP):
             self._say(f"round {number}: no {kind} to {action}")
+            self._deck.take_back(card)
             return
         if action == STOP:
             until = self._hold(self._pace.stop_s, lambda: send(marked, signal.SIGCONT))
@@ -312,7 +313,9 @@ class Attack:
         times = {slot: sorted(entry.at for entry in found) for slot, found in by_slot.items()}
         words = logs.owner()
         refused = [w for w in words if isinstance(w, Said) and "refused" in w.text]
+        load = os.getloadavg()[2]
         self._say(f"{len(refused)} replies of replaced actors were refused")
+        self._say(f"load average {load:.1f} on {os.cpu_count()} CPUs")
         return [
             proofs.prove_exactly_once(line),
             proofs.prove_accepted([entry for found in by_slot.values() for entry in found], line),

@@ -45,6 +45,10 @@ CLUSTER_CARDS = [
 """An existing cluster of two nodes, and an own server behind a proxy."""
 
 
+_LATER = 4
+"""Cards that come before one that was taken back."""
+
+
 class Deck:
     """Deals every card once before any comes again."""
 
@@ -65,6 +69,10 @@ class Deck:
         self._left += passed
         return dealt
 
+    def take_back(self, card: Card) -> None:
+        """Deal ``card`` again a little later: there was nobody to do it to."""
+        self._left.insert(max(0, len(self._left) - _LATER), card)
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -72,7 +80,7 @@ class Pace:
 
     minutes: float
     least_faults: int
-    """It goes on after ``minutes`` until there were so many, for as long again at the most."""
+    """It goes on after ``minutes`` until there were so many, twice as long at the most."""
     most_at_once: int
     stop_s: tuple[float, float]
     cut_s: tuple[float, float]

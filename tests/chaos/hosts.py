@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from deploy import components, hosts
 from deploy.components import Server
 from deploy.config import RunConfig
@@ -21,6 +23,7 @@ from replay.buffer import Entry, ReaderState, TrajectoryReader, TrajectoryWriter
 from tests.chaos.records import Accepted, Ingested, Log, Logs, Restored, Snapshot, digest_of
 
 if TYPE_CHECKING:
+    from league.messages import GateReply, GateRequest
     from learner.messages import LearnReply, LearnRequest
 
 PORTS = "ports.json"
@@ -131,7 +134,7 @@ class RecordedSelfPlayHost(hosts.SelfPlayHost):
 
 
 class RecordedGateHost(hosts.GateHost):
-    """Hosts a GateWorker."""
+    """Hosts a GateWorker whose undecided gates promote: there has to be something to announce."""
 
     def __init__(
         self, config: RunConfig, server: Server, epoch: int, snapshot: bytes | None
@@ -139,6 +142,14 @@ class RecordedGateHost(hosts.GateHost):
         logs = Logs.of_environment()
         logs.note_start(GATE, 0, epoch)
         super().__init__(config, through_proxy(server, logs, GATE), epoch, snapshot)
+
+    def step(self, request: GateRequest) -> GateReply:
+        """See GateWorker."""
+        reply = super().step(request)
+        for number, found in enumerate(reply.outcomes):
+            if found.outcome == "undecided":
+                reply.outcomes[number] = msgspec.structs.replace(found, outcome="promoted")
+        return reply
 
 
 class RecordedLearnerHost(hosts.LearnerHost):

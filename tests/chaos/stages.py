@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -110,6 +111,7 @@ class ClusterStage(LocalStage):
         self._session = Path(tempfile.gettempdir()) / f"cl-chaos-{os.getpid()}"
         self._token = folder / "token"
         self._server_due = self._node_due = 0.0
+        self._is_node_coming = False
         self._second = ProcessMark(pid=0, started=0.0)
 
     def environment(self) -> dict[str, str]:
@@ -203,6 +205,9 @@ class ClusterStage(LocalStage):
             self._node_due = 0.0
             self._told.write("again\n")
             self._told.flush()
+            self._is_node_coming = True
+        if self._is_node_coming and select.select([self._tells], [], [], 0)[0]:
+            self._is_node_coming = False
             self._see_second()
 
 
