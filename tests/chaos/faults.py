@@ -50,7 +50,7 @@ _LATER = 4
 
 
 class Deck:
-    """Deals every card once before any comes again."""
+    """Deals all cards in turn, shuffled anew each time that they are through."""
 
     def __init__(self, cards: list[Card], rng: random.Random) -> None:
         self._cards, self._rng = cards, rng
