@@ -43,8 +43,8 @@ class _Port:
         try:
             if not self._refused:
                 await self._carry(reader, writer)
-        except OSError:
-            pass  # either side is gone: so is the other one now
+        except (OSError, asyncio.CancelledError):
+            pass  # either side is gone, or the proxy: so is the other one now
         finally:
             self._clients.discard(writer)
             writer.transport.abort()
