@@ -24,6 +24,8 @@ from tests.hostile.campaign import changed
 from tests.hostile.decoders import decoders
 
 NAMES = sorted(decoders())
+LIMIT_S = 800.0
+"""For some seconds of CPU time: other tests may have the machine."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,17 +74,19 @@ def bounded(module: str, *arguments: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=LIMIT_S,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
 
+@pytest.mark.timeout(900)
 def test_changed_samples_take_bounded_memory_and_time() -> None:
     said = bounded("campaign", "200")
     assert said.count(" 0 findings") == len(NAMES)
 
 
+@pytest.mark.timeout(900)
 def test_bombs_are_refused_within_bounded_memory_and_time() -> None:
     said = bounded("bombs")
     assert said.count(": refused\n") > 100
