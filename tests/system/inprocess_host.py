@@ -38,6 +38,7 @@ OVERRIDES = (
     "gate.beta=0.45",
     "learner.window_positions=1000",
     "learner.td_lambda=0.9",
+    "learner.held_out_share=0.3",
     "replay.min_free_disk_gb=0",
 )
 
