@@ -23,6 +23,7 @@ import pytest
 from actors.config import SelfPlayConfig
 from actors.messages import MatchupResult, StepReply, StepRequest
 from deploy.config import RunConfig, RuntimeConfig
+from deploy.decisions import RECENT_VERSIONS
 from deploy.evaluations import read_records
 from deploy.manifest import new_manifest
 from deploy.owner import Owner
@@ -229,7 +230,7 @@ def test_version_is_announced_only_once_the_store_has_it(world: World) -> None:
     assert world.store.get(1) == b"one"
 
 
-def test_promoted_versions_are_kept_for_ever_others_only_for_a_while(world: World) -> None:
+def test_promoted_versions_are_kept_others_only_for_a_while(world: World) -> None:
     for number in range(20):
         learn(world, b"%d" % number)
         if number == 3:
@@ -242,6 +243,24 @@ def test_promoted_versions_are_kept_for_ever_others_only_for_a_while(world: Worl
     names = world.directory.files.names(world.directory.path / "models")
     assert names == [f"v{number:06d}.onnx" for number in sorted(manifest.models)]
     assert world.store.versions() == sorted(manifest.models)
+
+
+def test_of_promoted_versions_the_newest_keep_their_files(world: World) -> None:
+    limited = RuntimeConfig(kept_champions=12)
+    manifest = world.owner.manifest
+    manifest.config = msgspec.structs.replace(manifest.config, runtime=limited)
+    learn(world, b"0")
+    for number in range(1, 40):
+        learn(world, b"%d" % number)
+        end_gate(world, number, number - 1)
+    manifest = world.directory.load()
+    world.directory.prune(manifest)
+    kept = max(12, manifest.config.league.pool_size + RECENT_VERSIONS)
+    # The last promotion came after the last version: it was forgotten at that one.
+    assert sorted(manifest.models) == list(range(39 - kept, 40))
+    assert set(manifest.pool) <= manifest.models.keys()
+    names = world.directory.files.names(world.directory.path / "models")
+    assert names == [f"v{number:06d}.onnx" for number in sorted(manifest.models)]
 
 
 # --- epochs ---------------------------------------------------------------------------------------

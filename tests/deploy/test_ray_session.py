@@ -5,6 +5,7 @@ Behaviours checked (no Ray is started here):
 * an existing cluster without a token is refused unless it may be open
 * the folder for sockets is short and the run's own
 * warming up: a node that cannot play is named, one that goes away meanwhile is passed over
+* Ray's log files are bounded
 * a host that nobody calls ends its process; environment of actors
 """
 
@@ -76,6 +77,28 @@ def test_folder_for_sockets_is_short_wherever_temporary_files_go(
     folder = session_folder("0123456789ab")
     assert len(str(folder)) <= 30
     assert folder != session_folder("0123456789ac")
+
+
+def test_ray_bounds_its_log_files_unless_somebody_said_otherwise(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from deploy.config import RunConfig;"
+        "from deploy.ray_session import RaySession; from deploy.rundir import RunDirectory;"
+        "RaySession(RunConfig(), RunDirectory(Path(sys.argv[1])), 'run');"
+        "print(os.environ['RAY_ROTATION_MAX_BYTES'], os.environ['RAY_ROTATION_BACKUP_COUNT'])"
+    )
+    for given, expected in (
+        ({}, "4194304 1\n"),
+        ({"RAY_ROTATION_BACKUP_COUNT": "3"}, "4194304 3\n"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)],
+            cwd=ROOT,
+            env={**os.environ, **given},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout == expected, done.stderr
 
 
 def test_only_the_learner_may_see_a_gpu() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from replay.embedded import EmbeddedServer, ServerError, find_binary, read_record
-from replay.launch_server import start_token
+from replay.launch_server import boot_id, start_token
 from replay.redis_link import StoreRefused, StoreUnreachable, call, connect, make_client
 
 pytestmark = pytest.mark.system
@@ -197,14 +197,17 @@ def test_orphan_is_ended_and_not_adopted(directory: Path) -> None:
     orphan.stop()
 
 
-def test_process_that_inherited_a_recorded_pid_is_left_alone(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_process_that_has_a_recorded_pid_is_left_alone(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:
-    """The lock is held, but the pid on record is somebody else by now: no signal is sent."""
+    """The lock is held, but the pid on record is somebody else's by now, or on another machine."""
     monkeypatch.setattr("replay.embedded._ORPHAN_S", 0.2)
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        record = f'{{"pid": {bystander.pid}, "start": "1", "socket": ""}}'
+        start = start_token(bystander.pid).replace(boot_id(), "another-machine")
+        start = start if elsewhere else "1"
+        record = f'{{"pid": {bystander.pid}, "start": "{start}", "socket": ""}}'
         (directory / "server.json").write_text(record)
         with open(directory / "server.lock", "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

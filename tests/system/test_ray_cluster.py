@@ -3,8 +3,10 @@
 Behaviours checked:
 * Ray asks for the token: a client without it gets in nowhere
 * the bundled server is refused on more than one node, naming what to give instead
-* a run on the cluster with an own server plays on both nodes, and leaves neither an actor nor the
-  lease behind; the cluster goes on
+* two runs at once on one cluster and one server: each plays on both nodes, with keys, actors and
+  lease of its own
+* a copy of a run's directory is refused by name while that run is live, and changes nothing of it
+* a run that ends leaves neither an actor nor the lease behind; the cluster goes on
 """
 
 from __future__ import annotations
@@ -125,29 +127,64 @@ def test_run_on_an_existing_cluster_with_an_own_server(
             assert "--redis-url" in refused.stderr
 
             server.start()
-            run_on(tmp_path / "run", address, server, token)
+            run_two(tmp_path, address, server, token)
     finally:
         server.stop()
 
 
-def run_on(folder: Path, address: str, server: EmbeddedServer, token: Path) -> None:
-    """Play on the cluster for a while, stop, and look at what is left."""
+def run_two(folder: Path, address: str, server: EmbeddedServer, token: Path) -> None:
+    """Play two runs on the cluster for a while, stop them, and look at what is left."""
     began = time.time()
     overrides = (f"runtime.ray_address={address}", f"replay.redis_url={server.url}")
-    with live_run(folder, *overrides) as (run, supervisor):
-        run.wait_started(began)
-        run.wait(lambda s: s.step > 0 and s.newest > 0, "some training")
-        lease = RunKeys(run.directory.load().run_id).lease
-        with redis.Redis.from_url(server.url) as client:
-            assert client.exists(lease)
+    one_worker = "self_play.num_workers=1"
+    with (
+        redis.Redis.from_url(server.url) as client,
+        live_run(folder / "one", *overrides) as (one, first),
+    ):
+        one.wait_started(began)
+        one.wait(lambda s: s.step > 0 and s.newest > 0, "some training")
+        keys = RunKeys(one.directory.load().run_id)
         assert len(nodes_of_actors(address, token)) == 2
-        supervisor.terminate()
-        assert supervisor.wait(60) == 0
-        with redis.Redis.from_url(server.url) as client:
-            assert not client.exists(lease)
-        assert run.directory.load().step > 0
+        refuse_a_copy(one.directory.path, folder / "copy", *overrides)
+        with live_run(folder / "two", *overrides, one_worker) as (two, second):
+            two.wait_started(began)
+            two.wait(lambda s: s.step > 0 and s.newest > 0, "training of the second run")
+            status = one.status()
+            assert status is not None
+            one.wait(lambda s: s.step > status.step, "training of the first run beside it")
+            others = RunKeys(two.directory.load().run_id)
+            assert client.exists(keys.lease, others.lease) == 2
+            held = [client.hget(each.lease, "holder") for each in (keys, others)]
+            assert [Path(holder.decode().partition(":")[2]) for holder in held if holder] == [
+                folder / "one",
+                folder / "two",
+            ]
+            prefixes = (keys.prefix.encode(), others.prefix.encode(), b"cardleague:check")
+            assert [key for key in client.scan_iter() if not key.startswith(prefixes)] == []
+            num_clients = len(client.client_list())
+            # Three workers, each two; owner, learner and gate of two runs; this test's own.
+            assert num_clients <= 2 * 3 + 2 * 7 + 1
+            for supervisor in (first, second):
+                supervisor.terminate()
+            assert [first.wait(90), second.wait(90)] == [0, 0]
+        assert not client.exists(keys.lease, others.lease)
+        assert one.directory.load().step > 0
         found = asked(address, LIVING_ACTORS, token)
         assert json.loads(found.stdout.splitlines()[-1]) == [], found.stderr
+
+
+def refuse_a_copy(run: Path, copy: Path, *overrides: str) -> None:
+    """Start a copy of a live run's directory: it is refused before it touches the server."""
+    shutil.copytree(run, copy)
+    refused = subprocess.run(
+        [sys.executable, "-m", HOST, str(copy), *overrides],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert refused.returncode == 1, refused.stderr
+    assert f":{run}', which is live: stop it there" in refused.stderr
 
 
 def nodes_of_actors(address: str, token: Path) -> set[str]:

@@ -28,7 +28,7 @@ from replay.embedded import EmbeddedServer
 from replay.lease import LeaseHeld, hold_lease, read_lease, release_lease, wait_for_lease
 from replay.marks import cursor_key
 from replay.redis_admin import check_server, stream_stats, trim
-from replay.redis_buffer import RedisWriter
+from replay.redis_buffer import Backoff, RedisWriter
 from replay.redis_keys import PAYLOAD, PRODUCER, SEQUENCE, RunKeys
 from replay.redis_link import (
     StoreRefused,
@@ -623,6 +623,21 @@ def test_budget_is_sixty_percent_of_the_memory(ends: Ends, client: Any) -> None:
     assert stream_stats(client, RUN, ("0",), 5 << 20).full
     assert not stream_stats(client, RUN, ("0",), 0).full
     assert "replay.maxmemory_mb" in stats.explain(600_000)
+
+
+def test_hundreds_of_writers_that_lost_one_server_come_back_spread_out() -> None:
+    waits = []
+    for _ in range(300):
+        backoff = Backoff()
+        for _ in range(12):
+            backoff.failed()
+        waits.append(backoff.wait_s())
+        backoff.succeeded()
+        assert backoff.wait_s() == 0.0
+    assert min(waits) > 0.9
+    assert max(waits) <= 2.0
+    busiest = max(sum(t <= wait < t + 0.1 for wait in waits) for t in waits)
+    assert busiest < 100  # of 300; in step it would be all of them
 
 
 def test_connecting_answers_or_fails_clearly_within_five_seconds(tmp_path: Path) -> None:
