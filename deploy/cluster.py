@@ -350,6 +350,8 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
     owner.tracker.status.limit_s = max(0.0, arguments.limit_elapsed_s - manifest.elapsed_s)
     if store.facts.can_lose:
         owner.tracker.say(store.facts.can_lose)
+    if config.replay.tls_insecure_skip_host_name:
+        owner.tracker.say("DANGEROUS: the host name in the server's certificate is not checked")
     _begin(owner, store, control)
     with session:
         if store.is_bundled and session.num_nodes() > 1:

@@ -36,6 +36,8 @@ class ProcessMark(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     boot: str = ""
     """Machine and boot in which it ran; empty in books of earlier versions: this one."""
+    folder: int = 0
+    """Inode of the folder whose book it stands in; 0 in books of earlier versions: any."""
 
 
 def mark(pid: int) -> ProcessMark | None:
@@ -181,7 +183,8 @@ class LifeSign:
 class ProcessBook:
     """Who was started for a run, on disk: the next start ends what a killed one left behind.
 
-    One file per writer.
+    One file per writer. It counts in the folder where it was written: a copy of a live run's
+    directory says nothing about processes of its own.
     """
 
     def __init__(self, path: Path, files: Files | None = None) -> None:
@@ -197,15 +200,24 @@ class ProcessBook:
 
     def write(self, marks: list[ProcessMark]) -> None:
         """Replace the book; on a full disk the one before stays, and an empty one is removed."""
-        if not marks:
+        here = self._folder()
+        placed = [msgspec.structs.replace(marked, folder=here) for marked in marks]
+        if not placed:
             self._files.remove(self._path)
-        elif self.read() != marks:
+        elif self.read() != placed:
             with contextlib.suppress(OSError):
-                self._files.replace(self._path, msgspec.json.encode(marks))
+                self._files.replace(self._path, msgspec.json.encode(placed))
 
     def end_all(self, timeout_s: float = 5.0) -> list[ProcessMark]:
         """End whatever of the book still runs, and clear it. Returns what was still alive."""
-        mine = os.getpid()
-        ended = end([marked for marked in self.read() if marked.pid != mine], timeout_s)
+        here, mine = self._folder(), os.getpid()
+        own = [marked for marked in self.read() if marked.folder in (0, here)]
+        ended = end([marked for marked in own if marked.pid != mine], timeout_s)
         self.write([])
         return ended
+
+    def _folder(self) -> int:
+        try:
+            return self._path.parent.stat().st_ino
+        except OSError:
+            return 0

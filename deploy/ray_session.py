@@ -5,6 +5,7 @@ Room: deploy. The one place beside deploy.cluster that imports ray, inside the f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -13,6 +14,8 @@ import tempfile
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from deploy.config import RunConfig
 from deploy.processes import ProcessBook, ProcessMark, descendants, end, find
@@ -24,6 +27,8 @@ TOKEN = "RAY_AUTH_TOKEN"
 _VITAL_PROCESSES = ("raylet", "gcs_server")
 LOG_BOUNDS = {"RAY_ROTATION_MAX_BYTES": str(4 << 20), "RAY_ROTATION_BACKUP_COUNT": "1"}
 """Each of Ray's log files begins again at so many bytes; by itself it does so at 512 MB."""
+OWNER_MODULE = "deploy.cluster"
+"""In the command line of every owner, before its run directory."""
 _LONGEST_FOLDER = 30
 """Ray adds about 70 characters for its sockets; the kernel takes 107 in all."""
 
@@ -68,6 +73,27 @@ def session_folder(run_id: str) -> Path:
     return folder if len(str(folder)) <= _LONGEST_FOLDER else Path("/tmp") / name
 
 
+def _check_free(folder: Path) -> None:
+    """Raise RaySessionError when a live owner uses ``folder``: that of another copy of the run.
+
+    Ray that a killed owner left behind has no owner above it any more.
+    """
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.name() not in _VITAL_PROCESSES or str(folder) not in " ".join(
+                process.cmdline()
+            ):
+                continue
+            parent = process.parent()
+            words = parent.cmdline() if parent is not None else []
+            if OWNER_MODULE in words and parent is not None and parent.pid != os.getpid():
+                where = words[words.index(OWNER_MODULE) + 1]
+                raise RaySessionError(
+                    f"this run is live on this machine from {where}: stop it there, or copy it "
+                    "to another machine"
+                )
+
+
 class RayLostError(RuntimeError):
     """The Ray under this process is gone: the owner ends and is started again with a fresh one."""
 
@@ -104,6 +130,7 @@ class RaySession:
             "logging_level": "WARNING",
         }
         if self.is_local:
+            _check_free(self._folder)
             shutil.rmtree(self._folder, ignore_errors=True)
             arguments |= {
                 "address": "local",  # never a cluster that happens to run on this machine

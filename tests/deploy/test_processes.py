@@ -2,11 +2,14 @@
 
 Behaviours checked:
 * a mark finds its process, and none with another start time or of another machine
-* a book that came from another machine ends nobody; one of an earlier version, without boots, does
+* a book that came from another machine, or from another folder, ends nobody; one of an earlier
+  version, which does not say where it was written, does
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,6 +57,27 @@ def test_book_of_another_machine_ends_nobody(
     assert book.end_all(0.1) == []
     assert child.poll() is None
     assert book.read() == []
-    book.write([msgspec.structs.replace(marked(child), boot="")])
+
+
+def test_book_of_a_copied_folder_ends_nobody_and_that_of_a_moved_one_does(
+    child: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    original, copy, moved = (tmp_path / name for name in ("original", "copy", "moved"))
+    original.mkdir()
+    ProcessBook(original / "processes.json").write([marked(child)])
+    shutil.copytree(original, copy)
+    assert ProcessBook(copy / "processes.json").end_all(0.1) == []
+    assert child.poll() is None
+    original.rename(moved)
+    ended = ProcessBook(moved / "processes.json").end_all(5.0)
+    assert [gone.pid for gone in ended] == [child.pid]
+
+
+def test_book_of_an_earlier_version_counts_wherever_it_lies(
+    child: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    book, found = ProcessBook(tmp_path / "processes.json"), marked(child)
+    text = json.dumps([{"pid": found.pid, "started": found.started, "name": found.name}])
+    (tmp_path / "processes.json").write_text(text)
     assert [ended.pid for ended in book.end_all(5.0)] == [child.pid]
     assert child.wait(10) != 0

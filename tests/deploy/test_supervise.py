@@ -284,3 +284,15 @@ def test_supervisor_loads_no_heavy_module() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=30
     )
     assert found.stdout.strip() == "[]", found.stderr
+
+
+def test_log_of_the_bundled_server_is_bounded(tmp_path: Path) -> None:
+    with started(tmp_path, HOST, str(tmp_path)) as supervisor:
+        wait_for_owner(tmp_path)
+        log = tmp_path / "server" / "server.log"
+        log.parent.mkdir(exist_ok=True)
+        log.write_bytes(b"x" * (9 << 20))
+        wait_for(lambda: log.stat().st_size == 0, 20, "the cut")
+        assert log.with_suffix(".log.1").stat().st_size == 9 << 20
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(20) == 0

@@ -5,6 +5,7 @@
 Behaviours checked:
 * with the bundled server's files nothing is lost, and no process is touched that has the pid and
   the start time of one that the copy speaks of, from another machine
+* a second copy beside a live one is refused, which names where it is live and goes on
 * without them the run says how many accepted games are gone, and goes on
 """
 
@@ -17,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -29,8 +30,8 @@ from deploy.ray_session import session_folder
 from deploy.rundir import RunDirectory
 from deploy.status import RunStatus
 from replay.launch_server import boot_id, start_token
-from tests.deploy.waiting import processes_of, wait_for
-from tests.system.running import live_run, warm_kernels
+from tests.deploy.waiting import ROOT, processes_of, wait_for
+from tests.system.running import HOST, live_run, warm_kernels
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -74,7 +75,9 @@ def innocent() -> Iterator[psutil.Process]:
     child.communicate()
 
 
-def goes_on(folder: Path, before: Manifest) -> RunStatus:
+def goes_on(
+    folder: Path, before: Manifest, meanwhile: Callable[[], None] = lambda: None
+) -> RunStatus:
     """Resume the copy in ``folder`` until it has trained and saved; stop it; return its status."""
     began = time.time()
     directory = RunDirectory(folder)
@@ -89,6 +92,9 @@ def goes_on(folder: Path, before: Manifest) -> RunStatus:
             "training that goes on",
             GENEROUS_S,
         )
+        meanwhile()
+        step = directory.load().step
+        run.wait(lambda s: s.step > step, "training", GENEROUS_S)
         supervisor.terminate()
         assert supervisor.wait(90) == 0
         run.assert_nothing_left()
@@ -105,10 +111,24 @@ def test_with_the_servers_files_nothing_is_lost_and_no_stranger_is_ended(
     shutil.copytree(lost, copy, ignore=shutil.ignore_patterns("*.sock"))
     plant(copy, innocent.pid)
     before = RunDirectory(copy).load()
-    status = goes_on(copy, before)
+    status = goes_on(copy, before, lambda: refuse_beside(copy, tmp_path / "beside"))
     assert status.totals.lost_entries == 0
     assert status.window_positions > 250
     assert innocent.is_running()
+
+
+def refuse_beside(live: Path, copy: Path) -> None:
+    """Start a copy of a live run's directory on the same machine, with a server of its own."""
+    shutil.copytree(live, copy, ignore=shutil.ignore_patterns("*.sock"))
+    refused = subprocess.run(
+        [sys.executable, "-m", HOST, str(copy), ONE_WORKER],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=GENEROUS_S,
+    )
+    assert refused.returncode == 1, refused.stderr
+    assert f"live on this machine from {live}" in refused.stderr
 
 
 def plant(copy: Path, pid: int) -> None:
@@ -138,4 +158,4 @@ def test_without_the_servers_files_the_loss_is_told_and_the_run_goes_on(
     gone = status.totals.lost_entries
     assert gone > 10
     assert f"{gone} accepted trajectories were lost" in status.alerts
-    assert f"{gone} accepted trajectories were lost" in (copy / "logs" / "owner.log").read_text()
+    assert f"are gone, {gone} in all" in (copy / "logs" / "owner.log").read_text()
