@@ -140,6 +140,7 @@ def run_two(folder: Path, address: str, server: EmbeddedServer, token: Path) -> 
         f"replay.redis_url={server.url}",
         "self_play.num_workers=1",
         "self_play.share=0.1",
+        "runtime.step_limit_s=60",
     )
     with (
         redis.Redis.from_url(server.url) as client,
