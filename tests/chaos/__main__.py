@@ -11,6 +11,7 @@ import collections
 import dataclasses
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -51,6 +52,7 @@ def main() -> int:
     parser.add_argument("--stage", choices=sorted(STAGES), default=None, help="only this one")
     parser.add_argument("--folder", type=Path, default=None, help="kept; default: removed")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended too
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="chaos-"))
     names = [arguments.stage] if arguments.stage else list(STAGES)
     say(f"seed {arguments.seed}, {arguments.minutes:g} minutes, records in {folder}")

@@ -33,7 +33,6 @@ STOP_S = 240.0
 RECOVERY_S = 300.0
 """An attack goes on after that long, whatever the proofs say of it later."""
 DRAIN_S = 120.0
-STEP_LIMIT_S = 6.0
 NUM_WORKERS = 2
 ALL_PAUSED = "replay.min_free_disk_gb=1000000000"
 """No disk has so much: workers deliver what they have and play nothing."""
@@ -75,6 +74,7 @@ class Attack:
     def _start(self, *overrides: str) -> None:
         stage = self._stage
         command = [sys.executable, "-m", "tests.chaos.host", str(stage.directory.path)]
+        command += [f"runtime.step_limit_s={self._pace.step_limit_s}"]
         with open(stage.folder / "supervisor.log", "ab") as log:
             self._supervisor = subprocess.Popen(
                 [*command, *stage.overrides, *overrides],
@@ -176,7 +176,8 @@ class Attack:
         faults = self.faults[first:]
         over = max((fault.until for fault in faults), default=0.0)
         self._wait(lambda: time.time() > over and not self._healing, 200.0, "the end of the faults")
-        ended = max((fault.disturbs_until(STEP_LIMIT_S) for fault in faults), default=0.0)
+        limit_s = self._pace.step_limit_s
+        ended = max((fault.disturbs_until(limit_s) for fault in faults), default=0.0)
         if ended:
             slots = tuple(range(NUM_WORKERS))
             what = ", ".join(f"{fault.action} {fault.kind}" for fault in faults)

@@ -86,10 +86,12 @@ class Pace:
     cut_s: tuple[float, float]
     bound_s: float
     """A worker has to deliver within this time of what disturbed it."""
+    step_limit_s: float
+    """An actor that does not answer for so long is replaced."""
 
 
-TEN_MINUTES = Pace(10.0, 30, 4, (20.0, 60.0), (8.0, 30.0), 60.0)
-ONE_MINUTE = Pace(1.0, 5, 2, (2.0, 7.0), (2.0, 7.0), 240.0)
+TEN_MINUTES = Pace(10.0, 30, 4, (20.0, 60.0), (8.0, 30.0), 60.0, 15.0)
+ONE_MINUTE = Pace(1.0, 5, 2, (2.0, 7.0), (2.0, 7.0), 240.0, 6.0)
 """For a suite that shares its machine with other tests."""
 
 
