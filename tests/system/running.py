@@ -28,10 +28,10 @@ START_S = 120.0
 """A start loads Ray and torch on a machine that may be busy with other tests."""
 
 
-def warm_kernels() -> None:
-    """Compile Kuhn's kernels once, so that no test waits for that."""
-    code = "from deploy.warm import warm_up; warm_up(['kuhn'])"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=280)
+def warm_kernels(game: str = "kuhn") -> None:
+    """Compile the kernels of ``game`` once, so that no test waits for that."""
+    code = f"from deploy.warm import warm_up; warm_up([{game!r}])"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=900)
 
 
 @contextlib.contextmanager

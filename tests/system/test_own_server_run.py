@@ -37,6 +37,7 @@ from replay.lease import read_lease
 from replay.redis_keys import RunKeys
 from replay.redis_link import StoreError, call, connect
 from tests.deploy.waiting import ROOT, nothing_left, processes_of, wait_for
+from tests.system.running import warm_kernels
 from tests.system.tls import (
     USER,
     Certificates,
@@ -46,7 +47,7 @@ from tests.system.tls import (
     tls_before,
 )
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1000)]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(1600)]
 
 START_S = 400.0
 QUICK = (
@@ -169,6 +170,7 @@ def certificates(tmp_path: Path) -> Certificates:
 def test_smoke_over_tls_shows_no_password_and_goes_on_elsewhere(
     tmp_path: Path, certificates: Certificates
 ) -> None:
+    warm_kernels("cuarenta")
     password, port = secrets.token_hex(16), free_port()
     server = EmbeddedServer(
         tmp_path / "server",
@@ -200,12 +202,15 @@ def test_smoke_over_tls_shows_no_password_and_goes_on_elsewhere(
             assert before.step > 0
             shutil.copytree(first.directory.path, second.directory.path)
             began = time.time()
+            call(admin, "PEXPIRE", keys.lease, 600_000)  # however slow this machine is
             with running(second, "resume", "smoke", password=password) as child:
+                held = f"held by '{os.uname().nodename}:{first.directory.path}'; unless"
+                wait_for(lambda: held in second.said(), START_S, held)
+                assert call(admin, "PEXPIRE", keys.lease, 1000)
                 after = wait_trained(second, child, began, before.step)
                 assert after.totals.games > before.totals.games
                 assert after.totals.lost_entries == 0
                 stop(second, child)
-        assert f"held by '{os.uname().nodename}:{first.directory.path}'; unless" in second.said()
         assert read_lease(admin, keys) is None
         denied = call(admin, "ACL", "LOG")
         assert not denied, denied
@@ -264,6 +269,7 @@ def native(folder: Path, certificates: Certificates, password: str) -> Iterator[
 def test_server_of_version_7_0_is_used_only_with_the_loss_accepted(
     tmp_path: Path, certificates: Certificates
 ) -> None:
+    warm_kernels()
     password = secrets.token_hex(16)
     run = Run(tmp_path / "run", "kuhn-smoke")
     config = ReplayConfig(tls_ca_file=str(certificates.authority))
