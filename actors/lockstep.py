@@ -320,6 +320,15 @@ def _prepare(games: Any, game: Any, options: Any, searches: Any, k: Any, newest:
 
 
 @kernel
+def write_roots(game: Any, games: Any, seats: Any, views: Any) -> None:
+    """Write the seat to move of every game, CHANCE or TERMINAL, and the view that it searches."""
+    for g in range(len(seats)):
+        seats[g] = current_seat(game, games.states[g])
+        if seats[g] >= 0:
+            view(game, games.states[g], seats[g], views[g])
+
+
+@kernel
 def start_games(
     games: Any, game: Any, options: Any, searches: Any, count: Any, newest: Any
 ) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 
 from actors.arrays import copy_into, pack_arrays, unpack_arrays
+from actors.checking import check_games, check_models, check_seating
 from actors.config import SearchConfig, SelfPlayConfig
 from actors.lockstep import (
     FINISHED,
@@ -183,7 +184,7 @@ class SelfPlayWorker:
         self._search.results(
             finished, searches.actions, searches.visits, searches.counts, searches.values
         )
-        if not room_left(self._games, self._spec.max_actions, self._seats):
+        while not room_left(self._games, self._spec.max_actions, self._seats):
             self._grow()
         before = int(self._games.counters[finished, PLY].sum())
         play_moves(self._games, self._game, self._options, searches, count, self._newest)
@@ -355,7 +356,7 @@ class SelfPlayWorker:
     def restore(self, data: bytes) -> None:
         """Continue from ``snapshot``: the same games follow, bit for bit.
 
-        Raises ValueError for bytes that are no snapshot of such a worker.
+        Raises ValueError for bytes that are no snapshot of such a worker; it is of no use then.
         """
         arrays, meta = _opened(data)
         try:
@@ -365,11 +366,14 @@ class SelfPlayWorker:
                     f"worker snapshot with examples {held}, expected {self._config.games} games of "
                     f"{meta.capacity}"
                 )
-            if len(meta.slots) != len(self._slots.versions):
-                raise ValueError(f"worker snapshot with {len(meta.slots)} slots")
+            if len(meta.slots) != len(self._slots.versions) or not meta.capacity > 0:
+                raise ValueError(
+                    f"worker snapshot with {len(meta.slots)} slots, games of {meta.capacity}"
+                )
             self._take(arrays, meta)
         except (KeyError, OverflowError) as error:
             raise ValueError(f"worker snapshot: {type(error).__name__}: {error}") from error
+        self._check(arrays["search.trees"], arrays["search.roots"])
 
     def _take(self, arrays: dict[str, Any], meta: _SnapshotMeta) -> None:
         self._games = new_games(
@@ -391,6 +395,16 @@ class SelfPlayWorker:
         self._newest = Newest(*meta.newest)
         self._matchups = list(meta.matchups)
 
+    def _check(self, trees: Any, roots: Any) -> None:
+        """Raise ValueError unless what was restored can go on; ``trees`` and roots are sound."""
+        newest, versions = (self._newest.slot, self._newest.version), self._slots.versions
+        if not 0 <= self._num_started < 1 << 63:
+            raise ValueError(f"worker snapshot after {self._num_started} games")
+        check_models(self._games, trees, self._search_slots, versions, newest)
+        if self._num_started:
+            check_seating(self._games, self._matchups, self._sides)
+            check_games(self._spec, self._game, self._games, trees, roots)
+
     def close(self) -> None:
         """Close the writer; games that were not accepted are lost work."""
         self._writer.close()
@@ -405,6 +419,8 @@ def _opened(data: bytes) -> tuple[dict[str, Any], _SnapshotMeta]:
         meta = msgspec.msgpack.decode(arrays.pop("meta").tobytes(), type=_SnapshotMeta)
     except RecursionError as error:
         raise ValueError("not a worker's snapshot: nested too deeply") from error
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not a worker's snapshot: {error}") from error
     if meta.schema_version != SNAPSHOT_SCHEMA:
         raise ValueError(
             f"worker snapshot schema {meta.schema_version}: this program reads {SNAPSHOT_SCHEMA}"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine import rules
+from engine.layout import Field, Layout, Relation
 
 GAME_MODULES = ("cuarenta", "kuhn", "leduc")
 """Modules of ``engine.games`` that are registered on first use, in the order they are listed."""
@@ -82,11 +83,22 @@ class GameSpec:
     presets: Mapping[str, Any]
     """Instances of ``game_type`` by name; the first is the default."""
     state_dtype: np.dtype[Any]
+    fields: Callable[[Any], Mapping[str, Field]]
+    """``game -> {field: allowed values}``, for every field of the record.
+
+    With the relations below it is what keeps the compiled functions within their arrays, whatever a
+    record from outside holds: no view that passes may lead ``observe``, ``legal_actions`` and
+    ``describe_actions`` astray, no state that passes any of the functions, to the end of its game.
+    """
     encoders: tuple[Encoder, ...]
     max_actions: int
     """Most legal actions in any position of any variant."""
     max_plies: int
     """No game of any variant is longer (arrays are sized by it)."""
+    view_relations: Mapping[str, Relation] = field(default_factory=dict)
+    """What views satisfy beyond that, by what it says; only what indices depend on is needed."""
+    state_relations: Mapping[str, Relation] = field(default_factory=dict)
+    """The same of states. A check that passes has to leave every seat to move an action."""
     num_equity_states: int = 0
     """Rows of the match-equity table; 0 for games of a single hand."""
     equity_prior: Callable[[Any], np.ndarray[Any, Any]] | None = None
@@ -111,6 +123,16 @@ class GameSpec:
                 return encoder
         allowed = ", ".join(encoder.name for encoder in self.encoders)
         raise UnknownGameError(f"encoder {name!r} of {self.name}: allowed are {allowed}")
+
+    def layout(self, game: Any) -> Layout:
+        """Return what records of ``game`` may hold. Raises TypeError for a declaration amiss."""
+        return Layout(
+            self.state_dtype,
+            self.fields(game),
+            game,
+            self.view_relations,
+            self.state_relations,
+        )
 
     def new_states(self, count: int) -> Any:
         """Return ``count`` zeroed states as a ``np.recarray`` (elements are views into it)."""
@@ -161,6 +183,8 @@ def register(spec: GameSpec, functions: Mapping[str, Any]) -> GameSpec:
     fields = getattr(spec.game_type, "_fields", None)
     if not fields or set(fields) != set(spec.options):
         raise TypeError(f"{type_name}: options {sorted(spec.options)} are not its fields {fields}")
+    for game in spec.presets.values():
+        spec.layout(game)
     rules.implement(spec.game_type, functions)
     _REGISTRY[spec.name] = spec
     return spec

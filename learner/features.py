@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.game import Encoder, GameSpec
 from engine.jit import kernel
-from engine.rules import describe_actions, legal_actions, observe
+from engine.rules import current_seat, describe_actions, legal_actions, observe
 
 
 class Features(NamedTuple):
@@ -50,6 +50,31 @@ def _fill(game: Any, encoder: Any, views: Any, rows: Any, features: Any, actions
                 features.candidate_row[total + j] = i
             total += count
     return -1
+
+
+@kernel
+def _first_mismatch(game: Any, views: Any, seats: Any, num_actions: Any, actions: Any) -> Any:
+    """Return the first row with actions that are not as many as the rules give its seat, or -1."""
+    for i in range(len(num_actions)):
+        if num_actions[i] > 0:
+            if current_seat(game, views[i]) != seats[i]:
+                return i
+            if legal_actions(game, views[i], actions) != num_actions[i]:
+                return i
+    return -1
+
+
+def first_mismatch(
+    spec: GameSpec, game: Any, views: Any, seats: NDArray[Any], num_actions: NDArray[Any]
+) -> int:
+    """Return the first of ``views`` [N] whose seat has not ``num_actions`` [N] choices, or -1.
+
+    0 actions are any. The views' values are checked already (engine.layout).
+    """
+    records = np.ascontiguousarray(views).view(np.recarray)
+    scratch = np.zeros(spec.max_actions, np.int64)
+    rows = (seats.astype(np.int64), num_actions.astype(np.int64))
+    return int(_first_mismatch(game, records, *rows, scratch))
 
 
 class FeatureMaker:

@@ -3,7 +3,8 @@
 What is no game of this run is passed over, counted by reason and said in words: somebody may write
 into the stream, or another version of the program, and the games behind it are good ones.
 
-Room: learner. May import: numpy, msgspec, engine, replay, learner (targets, equity, config).
+Room: learner. May import: numpy, msgspec, engine, replay, learner (targets, features,
+equity, config).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from engine.game import GameSpec
 from learner.config import LearnerConfig
 from learner.equity import EquityState, EquityTable, equity_table
+from learner.features import first_mismatch
 from learner.messages import IngestedTotals
 from learner.targets import facts_dtype, facts_of, reward_differences
 from replay.buffer import Entry, ReaderState, TrajectoryReader
@@ -25,6 +27,7 @@ from replay.controller import ControllerState, SamplesPerInsert
 from replay.marks import START, cursor_key
 from replay.split import SplitWindow
 from replay.trajectory import POLICY, VALUE, Trajectory, TrajectoryError
+from replay.window import check_rules
 
 ENTRIES_PER_READ = 256
 """Entries read between two updates at the most."""
@@ -92,7 +95,8 @@ class Ingest:
                 f"window_positions = {config.window_positions}: allowed are "
                 f"{config.min_window_positions} (min_window_positions) and more"
             )
-        self._config, self._spec, self._run_id = config, spec, run_id
+        self._config, self._spec, self._game, self._run_id = config, spec, game, run_id
+        self._rules = spec.describe(game)
         self._reader = reader
         self.equity: EquityTable | None = None
         if config.target == "equity":
@@ -207,8 +211,9 @@ class Ingest:
             raise TrajectoryError(
                 f"belongs to run {trajectory.header.run_id!r}, this is run {self._run_id!r}", "run"
             )
+        check_rules(trajectory.header, self._rules)
         _check_header(trajectory, self._spec)
-        _check_visits(trajectory)
+        _check_visits(trajectory, self._spec, self._game)
         return _Opened(trajectory, facts_of(trajectory, self._config))
 
     def reward_shares(self) -> dict[str, float]:
@@ -285,9 +290,17 @@ def _check_header(trajectory: Trajectory, spec: GameSpec) -> None:
         )
 
 
-def _check_visits(trajectory: Trajectory) -> None:
-    """Raise TrajectoryError for a policy example without a single visit."""
-    counts: NDArray[np.int64] = trajectory.examples["num_actions"].astype(np.int64)
+def _check_visits(trajectory: Trajectory, spec: GameSpec, game: Any) -> None:
+    """Raise TrajectoryError for visits of actions that are not, or a policy without a visit."""
+    examples = trajectory.examples
+    counts: NDArray[np.int64] = examples["num_actions"].astype(np.int64)
+    wrong = first_mismatch(spec, game, trajectory.views, examples["seat"], counts)
+    if wrong >= 0:
+        raise TrajectoryError(
+            f"{counts[wrong]} visit counts of seat {examples['seat'][wrong]} in a position that "
+            "gives it another number of actions",
+            "visits",
+        )
     row = np.repeat(np.arange(len(counts)), counts)
     totals = np.bincount(row, weights=trajectory.visits, minlength=len(counts))
     policy = (trajectory.examples["flags"] & POLICY) != 0

@@ -1,11 +1,13 @@
 """Trajectory <-> bytes.
 
-Room: replay. May import: numpy, msgspec, zstandard, replay.trajectory, engine.game.
+Room: replay. May import: numpy, msgspec, zstandard, replay.trajectory, engine (game, layout).
 
 Layout, little-endian: a fixed prefix (magic, schema version, lengths, digest), the facts of the
 game as MessagePack, and one Zstandard frame with the three arrays. The digest covers every other
 byte, so a payload that was cut or damaged anywhere is refused, never half read. Magic and schema
-version stand first for ever: a later schema is named instead of being called damage.
+version stand first for ever: a later schema is named instead of being called damage. A digest is no
+proof of who wrote the bytes: every number of a view that compiled code may use as an index is held
+against what the game declares (``engine.layout``).
 
 Views are stored column by column (all first bytes, then all second bytes …): successive views of a
 game hardly differ, and long runs of equal bytes are what the compressor is good at.
@@ -24,7 +26,9 @@ import zstandard
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from engine.game import GameSpec
+from engine import rules
+from engine.game import GameSpec, UnknownGameError
+from engine.layout import Layout
 from replay.trajectory import (
     EXAMPLE,
     SCHEMA_VERSION,
@@ -92,7 +96,8 @@ def decode(payload: bytes, spec: GameSpec) -> Trajectory:
     """Return the trajectory in ``payload``; its arrays share no memory with it.
 
     Raises:
-        TrajectoryError: ``payload`` is of another schema, game or state record, cut or damaged.
+        TrajectoryError: ``payload`` is of another schema, game or state record, cut or damaged, or
+            its views are none of its game and rules.
     """
     envelope, frame = _open(payload)
     header = envelope.header
@@ -118,7 +123,36 @@ def decode(payload: bytes, spec: GameSpec) -> Trajectory:
         visits=np.frombuffer(body[views_end:], dtype="<u2").astype(np.uint16),
     )
     validate(trajectory)
+    _check_views(trajectory, spec)
     return trajectory
+
+
+def _check_views(trajectory: Trajectory, spec: GameSpec) -> None:
+    """Raise TrajectoryError for views that no seat can have under the trajectory's own rules."""
+    header, seats = trajectory.header, trajectory.examples["seat"]
+    try:
+        layout, num_seats = _layout(spec, tuple(header.rules.items()))
+    except UnknownGameError as error:
+        raise TrajectoryError(str(error), "rules") from None
+    if len(seats) and int(seats.max()) >= num_seats:
+        raise TrajectoryError(f"an example of seat {int(seats.max())}: there are {num_seats}")
+    if fault := layout.fault_of_views(trajectory.views, seats):
+        raise TrajectoryError(f"a view that no seat of {spec.name} can have: {fault}", "view")
+
+
+_LAYOUTS: dict[tuple[type, tuple[tuple[str, str], ...]], tuple[Layout, int]] = {}
+_MOST_LAYOUTS = 16
+
+
+def _layout(spec: GameSpec, words: tuple[tuple[str, str], ...]) -> tuple[Layout, int]:
+    """Return layout and number of seats under rules in words. Raises UnknownGameError."""
+    key = (spec.game_type, words)
+    if key not in _LAYOUTS:
+        game = spec.make("", dict(words))
+        while len(_LAYOUTS) >= _MOST_LAYOUTS:
+            del _LAYOUTS[next(iter(_LAYOUTS))]
+        _LAYOUTS[key] = (spec.layout(game), int(rules.num_seats(game)))
+    return _LAYOUTS[key]
 
 
 def decode_header(payload: bytes) -> Header:

@@ -100,7 +100,17 @@ class Trajectory:
 
 
 Reason: TypeAlias = Literal[
-    "stray", "damaged", "schema", "game", "record", "rules", "run", "visits", "content", "size"
+    "stray",
+    "damaged",
+    "schema",
+    "game",
+    "record",
+    "rules",
+    "run",
+    "view",
+    "visits",
+    "content",
+    "size",
 ]
 """Why an entry of a stream is refused, in a word; what is counted and shown by it."""
 

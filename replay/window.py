@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from engine import rules
 from engine.game import GameSpec
 from replay.records import Records
-from replay.trajectory import EXAMPLE, POLICY, VALUE, Trajectory, TrajectoryError
+from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory, TrajectoryError
 
 LAST_HAND = -1
 """``equity_row`` in the last hand of a game: its target is the outcome."""
@@ -234,11 +234,7 @@ class Window:
             raise TrajectoryError(
                 f"a game of {header.game!r}, this window holds {self.spec.name}", "game"
             )
-        if header.rules != self._rules:
-            differing = sorted(set(header.rules.items()) ^ set(self._rules.items()))
-            raise TrajectoryError(
-                f"rules of the game differ from the window's in {differing}", "rules"
-            )
+        check_rules(header, self._rules)
         sides = {len(header.returns), len(header.reward_terms)} | {len(e) for e in header.hand_ends}
         if sides != {self._num_sides}:
             raise TrajectoryError(f"a game of {sides} sides, expected {self._num_sides}")
@@ -357,6 +353,13 @@ class Window:
     def all_eligible(self) -> NDArray[np.int64]:
         """Return the slots of all eligible positions, oldest first."""
         return self._eligible.by_age(np.arange(self._eligible.count))
+
+
+def check_rules(header: Header, rules_in_words: dict[str, str]) -> None:
+    """Raise TrajectoryError for a game by other rules."""
+    if header.rules != rules_in_words:
+        differing = sorted(set(header.rules.items()) ^ set(rules_in_words.items()))
+        raise TrajectoryError(f"rules of the game differ from the window's in {differing}", "rules")
 
 
 def _draw(

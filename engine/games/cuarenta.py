@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from engine.bits import popcount
 from engine.game import Encoder, GameSpec, register
+from engine.games.cuarenta_checks import STATE_RELATIONS
 from engine.games.cuarenta_deal import deal_five, start, start_hand
 from engine.games.cuarenta_encoder import (
     ACTION_SIZE,
@@ -51,6 +52,7 @@ from engine.games.cuarenta_state import (
     STATE,
     WIN_BONUS,
     Cuarenta,
+    fields,
 )
 from engine.games.cuarenta_text import format_action, format_view, state_from_document
 from engine.games.cuarenta_worlds import draw_world, write_view
@@ -225,6 +227,8 @@ SPEC = register(
         options=OPTIONS,
         presets=PRESETS,
         state_dtype=STATE,
+        fields=fields,
+        state_relations=STATE_RELATIONS,
         encoders=(
             Encoder(
                 name="ranks",

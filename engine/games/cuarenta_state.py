@@ -1,6 +1,7 @@
 """Cuarenta: rule options, the state record, and the codes of actions.
 
-Room: engine. May import: engine.bits, engine.game (Option), engine.rules (sentinels), numpy.
+Room: engine. May import: engine.bits, engine.game (Option), engine.layout, engine.rules
+(sentinels), numpy.
 
 A card is ``rank * 4 + suit`` with ranks A 2 3 4 5 6 7 J Q K = 0 .. 9, so that a rank is a nibble of
 a card mask. A "thermometer" of a mask has the lowest ``c`` bits of a nibble set when the mask holds
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.game import Option
+from engine.layout import SHOWN_TO_NONE, SHOWN_TO_OWN, Field
+from engine.rules import TERMINAL
 
 NUM_RANKS, NUM_SUITS, NUM_CARDS = 10, 4, 40
 RANK_NAMES = ("A", "2", "3", "4", "5", "6", "7", "J", "Q", "K")
@@ -199,6 +202,41 @@ STATE: np.dtype[Any] = np.dtype(
     )
 )
 
+ALL_CARDS = np.uint64(0xFFFFFFFFFF)
+
+
+def fields(game: Cuarenta) -> dict[str, Field]:
+    """Return what the fields of a record may hold."""
+    cards, seats = int(ALL_CARDS), game.players
+    ranks = (1 << NUM_RANKS) - 1
+    choices = ranks << PASSED_BY_PLACING | ranks << PASSED_BY_TAKING
+    hand = {"cards": cards, "most": CARDS_PER_DEAL, "used": seats}
+    points = Field(0, MAX_PLIES)  # of a game; no feature is indexed by them
+    return {
+        "hands": Field(**hand, shown=SHOWN_TO_OWN),
+        "played": Field(**hand),
+        "table": Field(cards=cards),
+        "piles": Field(cards=cards),
+        "stock": Field(cards=cards, shown=SHOWN_TO_NONE),
+        "seed": Field(cards=(1 << 64) - 1, shown=SHOWN_TO_NONE),
+        "scores": points,
+        "captured": points,
+        "caidas": points,
+        "limpias": points,
+        "carton": points,
+        "plies_in_hand": Field(0, NUM_CARDS),
+        "hand_index": Field(0, MAX_HANDS - 1),
+        "dealer": Field(0, seats - 1),
+        "to_move": Field(TERMINAL, seats - 1),
+        "winner": Field(NOBODY, 1),
+        "ref": Field(NO_CARD, NUM_CARDS - 1),
+        "ref_seat": Field(0, seats - 1),
+        "last_capturer": Field(NOBODY, 1),
+        "ronda": Field(0, RONDA_RANK + NUM_RANKS - 1, used=seats),
+        "passed": Field(cards=choices, used=seats),
+    }
+
+
 # --- actions --------------------------------------------------------------------------------------
 # code = rank << 10 | base << 4 | run. Ascending code is by rank, then match, sums, placement; with
 # optional runs by their length. ``run`` is the number of cards that the run adds.
@@ -208,7 +246,6 @@ MATCH, PLACE = 0, 63
 
 LOW_BITS = np.uint64(0x1111111111)
 """The lowest suit of every rank."""
-ALL_CARDS = np.uint64(0xFFFFFFFFFF)
 NIBBLE = np.uint64(15)
 
 

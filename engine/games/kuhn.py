@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.game import Encoder, GameSpec, Option, register
 from engine.jit import kernel
+from engine.layout import SHOWN_TO_OWN, Field
 from engine.rng import below, mix
 from engine.rules import TERMINAL
 
@@ -39,6 +40,14 @@ STATE = np.dtype(
         ],
     )
 )
+
+
+def _fields(game: Any) -> dict[str, Field]:
+    return {
+        "cards": Field(0, 2, shown=SHOWN_TO_OWN, blank=NO_CARD),
+        "history": Field(PASS, BET),
+        "num_plies": Field(0, _MAX_BETS),
+    }
 
 
 def num_seats(game: Any) -> Any:  # documented in engine.rules, as all below
@@ -202,6 +211,8 @@ SPEC = register(
         options={"ante": Option(low=1, high=100, help="chips that each seat antes")},
         presets={"standard": Kuhn()},
         state_dtype=STATE,
+        fields=_fields,
+        state_relations={"two cards": lambda game, s, _: s["cards"][:, 0] != s["cards"][:, 1]},
         encoders=(
             Encoder(
                 name="cards",

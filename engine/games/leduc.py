@@ -21,6 +21,7 @@ import numpy as np
 
 from engine.game import Encoder, GameSpec, Option, register
 from engine.jit import kernel
+from engine.layout import PERHAPS_SHOWN, SHOWN_TO_OWN, Field
 from engine.rng import below, mix
 from engine.rules import CHANCE, TERMINAL
 
@@ -64,6 +65,46 @@ STATE = np.dtype(
         ],
     )
 )
+
+
+def _fields(game: Any) -> dict[str, Field]:
+    return {
+        "cards": Field(0, NUM_RANKS - 1, shown=SHOWN_TO_OWN, blank=NO_CARD),
+        "board": Field(0, NUM_RANKS - 1, shown=PERHAPS_SHOWN, blank=NO_CARD),
+        "shown": Field(0, 1),
+        "betting_round": Field(0, NUM_ROUNDS - 1),
+        "num_moves": Field(0, MAX_MOVES),
+        "moves": Field(FOLD, RAISE),
+        "raises": Field(0, game.max_raises),
+        "to_move": Field(TERMINAL, 1),
+        "folded": Field(NO_CARD, 1),
+        "paid": Field(0, game.ante + game.max_raises * (game.first_raise + game.second_raise)),
+    }
+
+
+def _board_agrees(game: Any, views: Any, seats: Any) -> Any:
+    """A view has the card on the board exactly when it is turned up."""
+    return (views["board"] == NO_CARD) == (views["shown"] == 0)
+
+
+def _cards_agree(game: Any, states: Any, seats: Any) -> Any:
+    """The deck has two cards of each rank."""
+    first, second = states["cards"].T
+    return ~((first == second) & (first == states["board"]))
+
+
+def _rounds_agree(game: Any, states: Any, seats: Any) -> Any:
+    """Round, board and moves fit; the opener checked before the raises or did not."""
+    index, to_move = states["betting_round"], states["to_move"]
+    moves = np.take_along_axis(states["num_moves"], index[:, None].astype(np.int64), axis=1)[:, 0]
+    extra = moves - states["raises"]
+    decides = to_move >= 0
+    faced = states["paid"][:, 0] != states["paid"][:, 1]
+    fits = ((extra == 0) | (extra == 1)) & (to_move == moves % 2)
+    fits &= faced == (states["raises"] > 0)
+    between = (to_move != CHANCE) | (index == 0)
+    later = (index == 1) | (states["num_moves"][:, 1] == 0)
+    return (states["shown"] == index) & between & later & (fits | ~decides)
 
 
 def num_seats(game: Any) -> Any:  # documented in engine.rules, as all below
@@ -370,6 +411,9 @@ SPEC = register(
         },
         presets={"standard": Leduc()},
         state_dtype=STATE,
+        fields=_fields,
+        view_relations={"the board": _board_agrees},
+        state_relations={"the cards": _cards_agree, "the rounds": _rounds_agree},
         encoders=(
             Encoder(
                 name="cards",

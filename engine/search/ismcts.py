@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from engine.evaluation import EvalBatch, Evaluator, new_batch
 from engine.game import Encoder, GameSpec
-from engine.rules import num_sides
+from engine.rules import num_seats, num_sides
+from engine.search.checking import check_forest
 from engine.search.expand import absorb
 from engine.search.roots import (
     BAD_SEAT,
@@ -354,7 +355,8 @@ class Search:
         """Go back to a snapshot of a search of the same shape, bit for bit.
 
         Raises:
-            ValueError: A missing array, or one of another shape or dtype.
+            ValueError: A missing array, one of another shape or dtype, or trees that no search of
+                this game has left; the search is as it was.
         """
         for name, array in self._forest._asdict().items():
             saved = arrays.get(name)
@@ -363,7 +365,19 @@ class Search:
                 raise ValueError(
                     f"snapshot array {name!r}: {found}, this search has {array.shape, array.dtype}"
                 )
+        alpha, rows = (np.asarray(arrays.get(name)) for name in ("alpha", "rows_evaluated"))
+        if alpha.shape != (1,) or not alpha[0] > 0 or rows.shape != (1,) or rows.dtype.kind != "i":
+            raise ValueError(f"snapshot of a search with alpha {alpha}, rows evaluated {rows}")
+        saved_forest = Forest(
+            **{
+                name: np.ascontiguousarray(arrays[name]).view(array.dtype).reshape(array.shape)
+                for name, array in self._forest._asdict().items()
+            }
+        )
+        seats = int(num_seats(self.game))
+        layout = self.spec.layout(self.game)
+        check_forest(self.game, layout, saved_forest, seats, self.max_simulations)
         for name, array in self._forest._asdict().items():
             array[...] = arrays[name]
-        self._alpha = float(arrays["alpha"][0])
-        self.num_rows_evaluated = int(arrays["rows_evaluated"][0])
+        self._alpha = float(alpha[0])
+        self.num_rows_evaluated = int(rows[0])

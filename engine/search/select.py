@@ -207,6 +207,8 @@ def await_value(descent: Any, expands: Any) -> Any:
 def follow(game: Any, forest: Any, t: Any, d: Any) -> Any:
     """Play the chosen action and stand at the next node; False when the descent awaits a value."""
     descent = forest.descents[t, d]
+    if descent.depth >= forest.path_nodes.shape[2]:
+        return await_value(descent, False)  # only in a world that an edited snapshot brought
     parent, edge = np.int64(descent.node), np.int64(descent.edge)
     forest.path_nodes[t, d, descent.depth] = parent
     forest.path_edges[t, d, descent.depth] = edge

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.game import Encoder, GameSpec, Option
 from engine.jit import kernel
+from engine.layout import PERHAPS_SHOWN, SHOWN_TO_NONE, SHOWN_TO_OWN, Field
 from engine.rng import below, mix, next_u64
 from engine.rules import CHANCE, TERMINAL, implement
 
@@ -43,6 +44,17 @@ STATE = np.dtype(
         ],
     )
 )
+
+
+def _fields(game: Any) -> dict[str, Field]:
+    return {
+        "seed": Field(cards=(1 << 64) - 1, shown=SHOWN_TO_NONE),
+        "cards": Field(0, 2, shown=SHOWN_TO_OWN, blank=HIDDEN),
+        "moves": Field(0, 2, shown=PERHAPS_SHOWN, blank=HIDDEN),
+        "num_moves": Field(0, 4),
+        "bonus": Field(0, 2),
+        "dealt": Field(0, 1),
+    }
 
 
 @kernel
@@ -211,6 +223,7 @@ SPEC = GameSpec(
     options={"deaf": Option(low=0, high=1)},
     presets={"standard": Relay()},
     state_dtype=STATE,
+    fields=_fields,
     encoders=(ENCODER,),
     max_actions=3,
     max_plies=4,

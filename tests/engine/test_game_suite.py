@@ -6,12 +6,18 @@
 * Features are finite, written in full, and of the declared sizes, also off turn and between deals.
 * Redrawing all that is hidden, by an enumerator of its own, changes no view, no feature, no legal
   action; and it does change the state (the test could fail).
+* States and views of random games stay within what the game declares of its records; and whatever
+  does (found by changing them at random) cannot lead the rules out of any array.
 * Records copy as bytes. The golden play-through is there and is what the game still does.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,10 +28,13 @@ from engine import rules
 from engine.game import GameSpec, UnknownGameError, game_names, get_spec, spec_of
 from engine.rng import below, make_rng
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
+from tests.deploy.waiting import ROOT
 from tests.engine.hidden_worlds import CHANGES
 from tests.playthroughs.generate import FOLDER, all_presets, path_of, playthrough
 
 NUM_GAMES = 4
+STRAYS = ("1", "150", "120", "60")
+"""Seed, views, states and plies of the records that nobody dealt."""
 PRESETS = pytest.mark.parametrize(("name", "preset"), all_presets())
 
 
@@ -210,6 +219,39 @@ def test_actions_and_deals_of_others_look_the_same_whatever_is_hidden(
                 changed = CHANGES[name](walk.spec, walk.game, state, seat, rng)
                 if mover == seat or action in walk.legal(changed):
                     assert int(rules.observe_action(walk.game, changed, action, seat)) == key
+
+
+@PRESETS
+def test_random_games_stay_within_what_the_game_declares(name: str, preset: str) -> None:
+    walk = Walk(name, preset)
+    layout = walk.spec.layout(walk.game)
+    for seed in range(NUM_GAMES):
+        states = [state.copy() for state, _ in walk.positions(seed)]
+        assert layout.fault_of_states(np.array(states, walk.spec.state_dtype)) == ""
+        for seat in range(walk.num_seats):
+            views = [walk.view(state, seat) for state in states]
+            seats = np.full(len(views), seat)
+            assert layout.fault_of_views(np.array(views, walk.spec.state_dtype), seats) == ""
+
+
+@pytest.mark.parametrize("name", game_names())
+def test_no_record_within_the_declaration_leads_out_of_an_array(name: str) -> None:
+    # Interpreted: compiled code would write somewhere and say nothing.
+    warnings = ["-W", "error", "-W", "ignore:overflow encountered:RuntimeWarning"]
+    done = subprocess.run(
+        [sys.executable, *warnings, "-m", "tests.engine.stray_records", *STRAYS, name],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for views, states in re.findall(r"(\d+) of \d+ views and (\d+) of \d+ states", done.stdout):
+        assert int(views) > 50
+        assert int(states) > 10
+    assert done.stdout.count("passed") == len(get_spec(name).presets)
 
 
 @PRESETS

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from engine.game import Encoder, GameSpec, Option
 from engine.jit import kernel
+from engine.layout import SHOWN_TO_NONE, SHOWN_TO_OWN, Field
 from engine.rng import below, mix, next_u64
 from engine.rules import TERMINAL, implement
 
@@ -34,6 +35,15 @@ STATE = np.dtype(
         [("seed", np.uint64), ("cards", np.int8, (4,)), ("said", np.int8, (8,)), ("ply", np.int8)],
     )
 )
+
+
+def _fields(game: Any) -> dict[str, Field]:
+    return {
+        "seed": Field(cards=(1 << 64) - 1, shown=SHOWN_TO_NONE),
+        "cards": Field(0, 1, shown=SHOWN_TO_OWN, blank=HIDDEN),
+        "said": Field(HIDDEN, 1),
+        "ply": Field(0, NUM_PLIES),
+    }
 
 
 def num_seats(game: Any) -> Any:
@@ -154,6 +164,7 @@ SPEC = GameSpec(
     options={"unused": Option(low=0, high=1)},
     presets={"standard": Whisper()},
     state_dtype=STATE,
+    fields=_fields,
     encoders=(Encoder(name="numbers", version=1, code=0, observation_size=9, action_size=1),),
     max_actions=2,
     max_plies=NUM_PLIES,

@@ -3,11 +3,15 @@
 * The table is learned from the training games' own hands and travels in the metadata.
 * Held-out games have no part in it, nor in the samples per insert.
 * A resumed learner has the same table; its next version is the same bytes.
+* Games with views that cannot be, however well sealed, are passed over and counted; every other
+  number that was changed in one may be trained on.
 * Held-out policy and value losses fall; the equity target is easier to predict than the outcome.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -21,13 +25,14 @@ from engine.rng import make_rng
 from league.models import METADATA_KEY, ModelMetadata
 from learner.config import LearnerConfig, NetworkConfig
 from learner.export import open_session
+from learner.features import FeatureMaker
 from learner.ingest import Ingest
 from learner.messages import LearnRequest
 from learner.train import Learner
 from replay.codec import encode
 from replay.memory import MemoryReader, MemoryStore, MemoryWriter
 from replay.split import is_held_out
-from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory
+from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory, TrajectoryError
 
 SPEC = get_spec("cuarenta")
 GAME = SPEC.make("report_a_4p")
@@ -172,6 +177,72 @@ def test_held_out_games_have_no_part_in_the_table(games: list[Trajectory]) -> No
     np.testing.assert_array_equal(table.hands, hands)
     np.testing.assert_array_equal(table.wins, wins)
     assert ingest.controller.state.num_inserted == sum(game.num_eligible() for game in trained)
+
+
+def forged(game: Trajectory, **views: Any) -> bytes:
+    copy = dataclasses.replace(game, views=game.views.copy())
+    for name, value in views.items():
+        copy.views[name] = value
+    return encode(copy)
+
+
+def test_sealed_games_with_impossible_views_are_passed_over(games: list[Trajectory]) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"ref": 127},
+        {"to_move": 100},
+        {"to_move": -128},
+        {"plies_in_hand": -1},
+        {"hands": 0xFFFFFFFFFF},
+        {"hands": 1 << 63},
+        {"table": 1 << 40},
+        {"piles": 0xFFFFFFFFFFFFFFFF},
+        {"dealer": 9},
+        {"scores": -300},
+        {"ronda": 100},
+        {"seed": 5},
+    ]
+    store = filled_store(games[:60])
+    for number, views in enumerate(wrong, start=1):
+        store.append("0", "forger", number, forged(games[number], **views))
+    learner = new_learner(store)
+    reply = learner.step(LearnRequest(epoch=1, next_version=0, max_updates=5))
+    assert reply.totals.rejected == {"view": len(wrong)}
+    assert reply.totals.games == 60
+    assert reply.step == 5
+
+
+def test_changed_bytes_of_a_sealed_game_are_refused_or_can_be_trained_on(
+    games: list[Trajectory],
+) -> None:
+    rng = np.random.default_rng(8)
+    config = LearnerConfig(held_out_share=0.0, min_window_positions=100)
+    store = MemoryStore()
+    num_forged = 150
+    for number in range(1, num_forged + 1):
+        game = games[number]
+        views, examples = game.views.copy(), game.examples.copy()
+        for records in (views, examples):
+            raw = records.view(np.uint8).reshape(len(records), -1)
+            for _ in range(int(rng.integers(0, 3))):
+                raw[rng.integers(len(raw)), rng.integers(raw.shape[1])] ^= 1 << rng.integers(8)
+        with contextlib.suppress(TrajectoryError):  # arrays that do not even agree
+            store.append(
+                "0", "forger", number, encode(Trajectory(game.header, examples, views, game.visits))
+            )
+    ingest = Ingest(config, SPEC, GAME, MemoryReader(store), "run")
+    while ingest.read(0.0):
+        pass
+    refused = sum(ingest.totals.rejected.values())
+    assert 20 < refused < ingest.totals.entries - 20
+    window = ingest.split.training
+    batch = window.gather(window.all_eligible())
+    for encoder in SPEC.encoders:
+        counts = batch.examples["num_actions"]
+        features = FeatureMaker(SPEC, GAME, encoder).make(
+            batch.views, batch.examples["seat"], counts
+        )
+        assert np.all(np.isfinite(features.observations))
+        assert np.all(np.isfinite(features.candidates))
 
 
 def test_learner_learns_the_table_and_from_it(games: list[Trajectory]) -> None:

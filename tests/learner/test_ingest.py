@@ -37,6 +37,31 @@ def without_visits() -> bytes:
     return encode(game)
 
 
+def with_views(**values: Any) -> bytes:
+    """A game with impossible views, sealed as a worker seals its games."""
+    game = decode(GAMES[0], SPEC)
+    for name, value in values.items():
+        game.views[name] = value
+    return encode(game)
+
+
+def of_other_actions() -> bytes:
+    """A game whose policy examples have three actions; Kuhn has two."""
+    game = next(g for g in (decode(p, SPEC) for p in GAMES) if g.num_eligible())
+    counts = game.examples["num_actions"]
+    counts[counts > 0] = 3
+    visits = np.ones(int(counts.sum()), np.uint16)
+    return encode(Trajectory(game.header, game.examples, game.views, visits))
+
+
+def of_the_other_seat() -> bytes:
+    """A game with choices of seats that are not to move."""
+    game = decode(next(p for p in GAMES if decode(p, SPEC).num_eligible()), SPEC)
+    game.examples["seat"] ^= 1
+    game.views["cards"] = game.views["cards"][:, ::-1].copy()
+    return encode(game)
+
+
 def of_another_record() -> bytes:
     """A game of another program's Kuhn: its states have other fields."""
     game = decode(GAMES[0], SPEC)
@@ -71,7 +96,13 @@ WRONG = {
     "record": [of_another_record()],
     "rules": [with_header(rules={"ante": "2"})],
     "run": [with_header(run_id="other")],
-    "visits": [without_visits()],
+    "view": [
+        with_views(num_plies=100),
+        with_views(history=-100),
+        with_views(cards=100),
+        with_views(cards=0),
+    ],
+    "visits": [without_visits(), of_other_actions(), of_the_other_seat()],
     "content": [
         with_header(returns=(float("nan"), 1.0)),
         with_header(reward_terms=((1.0, 2.0), (1.0, 2.0))),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.game import GameSpec, get_spec
+from engine.games.kuhn import NO_CARD
 from replay.trajectory import (
     EXAMPLE,
     FULL_SEARCH,
@@ -47,7 +48,8 @@ def make_trajectory(
     examples["model_version"] = seed
     examples["root_value"] = np.where(policy, rng.uniform(-1, 1, count), np.nan)
     views = spec.new_states(count)
-    views.cards[:] = rng.integers(-1, 3, (count, 2))
+    views.cards[:] = NO_CARD
+    views.cards[np.arange(count), examples["seat"]] = rng.integers(0, 3, count)
     views.num_plies[:] = rng.integers(0, 4, count)
     outcome = float(rng.choice([-1.0, 0.0, 1.0]))
     points = rng.integers(0, 30, (2, 1)).astype(float)

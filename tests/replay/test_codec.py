@@ -1,4 +1,4 @@
-"""Codec: round trips, and bytes that must never pass (cut, damaged, foreign)."""
+"""Codec: round trips, and bytes that must never pass (cut, damaged, foreign, of no position)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import rules
 from engine.game import GameSpec, game_names, get_spec
 from replay import codec
 from replay.codec import decode, decode_header, encode
 from replay.trajectory import EXAMPLE, SCHEMA_VERSION, Trajectory, TrajectoryError
+from tests.engine.stray_records import Stray
 from tests.replay.games import assert_same, kuhn, make_trajectory
 
 trajectories = st.builds(
@@ -138,8 +140,65 @@ def test_a_position_takes_less_than_200_bytes_before_compression(game: str) -> N
 
 @pytest.mark.parametrize("game", game_names())
 def test_views_of_every_game_come_back_bit_for_bit(game: str) -> None:
-    spec, kuhns = get_spec(game), make_trajectory(2, num_eligible=20, num_values=20, game=game)
-    raw = np.random.default_rng(1).integers(0, 256, 40 * spec.state_dtype.itemsize, np.uint8)
-    views = raw.view(spec.state_dtype).view(np.recarray)
-    trajectory = dataclasses.replace(kuhns, views=views)
-    assert_same(decode(encode(trajectory), spec), trajectory)
+    trajectory = of_game(game)
+    assert_same(decode(encode(trajectory), get_spec(game)), trajectory)
+
+
+def of_game(name: str) -> Trajectory:
+    """Return a trajectory with views of random positions of any game."""
+    spec, kuhns = get_spec(name), make_trajectory(2, num_eligible=20, num_values=20, game=name)
+    stray = Stray(name, "", seed=1)
+    views = spec.new_states(len(kuhns.examples))
+    for i, state in enumerate(stray.states(len(views))):
+        rules.view(stray.game, state, int(kuhns.examples["seat"][i]), views[i])
+    header = msgspec.structs.replace(kuhns.header, rules=spec.describe(stray.game))
+    return dataclasses.replace(kuhns, header=header, views=views)
+
+
+@pytest.mark.parametrize("game", game_names())
+def test_a_sealed_view_of_no_position_is_refused_by_its_field(game: str) -> None:
+    """Every entry of every field that does not allow every value of its type."""
+    spec, good = get_spec(game), of_game(game)
+    fields = spec.fields(spec.make())
+    num_refused = 0
+    for name, field in fields.items():
+        limits = np.iinfo(good.views[name].dtype)
+        for value in (limits.max, limits.min):
+            views = good.views.copy()
+            views[name][7] = value
+            if not field.cards and field.low <= value <= field.high:
+                continue
+            if bytes(views[7].tobytes()) == bytes(good.views[7].tobytes()):
+                continue
+            if field.cards and (int(value) & field.cards) == value <= field.most:
+                continue
+            with pytest.raises(TrajectoryError, match=rf"no seat of {game}.*: {name}") as refused:
+                decode(encode(dataclasses.replace(good, views=views)), spec)
+            assert refused.value.reason == "view"
+            num_refused += 1
+    assert num_refused >= len(fields) - 1
+
+
+def test_a_view_that_shows_another_hand_is_refused() -> None:
+    good = make_trajectory(3)
+    views = good.views.copy()
+    views.cards[0, 1 - good.examples["seat"][0]] = 2
+    with pytest.raises(TrajectoryError, match="cards"):
+        decode(encode(dataclasses.replace(good, views=views)), kuhn()[0])
+
+
+def test_an_example_of_a_seat_that_is_not_is_refused() -> None:
+    good = make_trajectory(3)
+    examples = good.examples.copy()
+    examples["seat"][2] = 2
+    with pytest.raises(TrajectoryError, match="seat 2"):
+        decode(encode(dataclasses.replace(good, examples=examples)), kuhn()[0])
+
+
+def test_views_under_rules_that_do_not_exist_are_refused() -> None:
+    good = make_trajectory(3)
+    for words in ({"ante": "many"}, {"bet": "1"}):
+        header = msgspec.structs.replace(good.header, rules=words)
+        with pytest.raises(TrajectoryError, match="rule option") as refused:
+            decode(encode(dataclasses.replace(good, header=header)), kuhn()[0])
+        assert refused.value.reason == "rules"
