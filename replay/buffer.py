@@ -45,6 +45,9 @@ class ReaderState(msgspec.Struct, kw_only=True):
     """Per shard: the oldest entry that the window still holds (trim below it, rebuild from it)."""
     window_entries: dict[str, int] = {}
     """Per shard: entries ingested from that edge on (what a rebuild has to find)."""
+    bases: dict[str, int] | None = None
+    """Per producer: its lowest sequence number among those entries. A repeat of an earlier one may
+    stand there too and is none of them. None: of a program that did not know."""
     floors: dict[str, int] = {}
     """Per producer: the lowest sequence number in the window; what lies below is no part of it."""
     strays: dict[str, str] = {}

@@ -15,6 +15,8 @@ from replay.buffer import Entry, ReaderState
 
 START = "0-0"
 """Cursor before the first entry."""
+_NEVER = 1 << 63
+"""Above every sequence number."""
 
 
 def cursor_key(cursor: str) -> tuple[int, int]:
@@ -50,7 +52,8 @@ def rebuild_shard(
     """Yield those of ``entries`` that were in the window; then add the missing to ``num_lost``.
 
     Args:
-        state: names marks (nothing above was ingested) and floors (nothing below was held).
+        state: names marks (nothing above was ingested), bases (what lies below was ingested before
+            the edge, and stands behind it as a repeat) and floors (nothing below was held).
         shard: the shard that ``entries`` come from.
         entries: what the store still has, from the window's edge to the cursor.
         expected: entries that were ingested in that range.
@@ -64,6 +67,8 @@ def rebuild_shard(
         if entry.sequence > state.marks.get(entry.producer, 0):
             continue
         if entry.sequence <= seen.get(entry.producer, 0):
+            continue
+        if state.bases is not None and entry.sequence < state.bases.get(entry.producer, _NEVER):
             continue
         seen[entry.producer] = entry.sequence
         found += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -78,6 +79,9 @@ class SplitWindow:
             for positions in (capacity, other)
         )
         self._serials: dict[str, int] = {}
+        self._since: dict[str, deque[tuple[int, str, int]]] = {}
+        """Per shard: (serial, producer, sequence) of what was ingested since the edge of the last
+        description."""
 
     def add(
         self, entry: Entry, trajectory: Trajectory, facts: NDArray[Any] | None = None
@@ -103,13 +107,17 @@ class SplitWindow:
 
     def skip(self, entry: Entry) -> None:
         """Count an entry that no window takes: a rebuild finds it all the same."""
-        self._serials[entry.shard] = self._serials.get(entry.shard, 0) + 1
+        serial = self._serials.get(entry.shard, 0)
+        self._serials[entry.shard] = serial + 1
+        since = self._since.setdefault(entry.shard, deque())
+        since.append((serial, entry.producer, entry.sequence))
 
     def clear(self) -> None:
         """Forget all games."""
         self.training.clear()
         self.held_out.clear()
         self._serials.clear()
+        self._since.clear()
 
     def window_edge(self) -> dict[str, str]:
         """Return per shard the cursor of the oldest game held in either window."""
@@ -123,6 +131,13 @@ class SplitWindow:
             shard: self._serials[shard] - game.serial for shard, game in oldest.items()
         }
         state.floors = _floors((*self.training.games, *self.held_out.games))
+        state.bases = {}
+        for shard, since in self._since.items():
+            edge = oldest[shard].serial if shard in oldest else self._serials[shard]
+            while since and since[0][0] < edge:
+                since.popleft()
+            for _, producer, sequence in since:
+                state.bases.setdefault(producer, sequence)
 
     def _oldest(self) -> dict[str, HeldGame]:
         oldest: dict[str, HeldGame] = {}

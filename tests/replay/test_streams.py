@@ -252,6 +252,67 @@ def test_rebuild_counts_what_is_gone() -> None:
     assert [entry.sequence for entry in resumed.read(10, 0.0)] == [61]
 
 
+def test_a_loss_behind_repeats_of_what_left_the_window_is_counted() -> None:
+    store = MemoryStore()
+    reader, split = MemoryReader(store), new_split()
+    payloads = [encode(make_trajectory(seed)) for seed in range(60)]
+    for number in range(1, 5):
+        store.append("0", "w", number, payloads[number])
+    for number in range(1, 22):
+        store.append("0", "other", number, payloads[20 + number])
+    for number in (2, 3, 4, *range(5, 16)):  # three are sent again, as by one that was cut off
+        store.append("0", "w", number, payloads[number])
+    ingest_all(reader, split)
+    split.describe(reader.state)
+    assert set(reader.state.floors) == {"w", "other"}
+    edge = int(reader.state.window_edge["0"].partition("-")[0])
+    assert 4 < edge < 4 + 21  # an entry of the other one, behind the first four
+    whole = MemoryReader(store, copied(reader.state))
+    assert_same_windows(split, rebuilt_from(whole))
+    assert whole.state.num_lost == 0
+    store.trim({"0": f"{edge + 3}-0"})
+    robbed = MemoryReader(store, copied(reader.state))
+    list(robbed.rebuild())
+    assert robbed.state.num_lost == 3
+
+
+def test_a_loss_is_counted_after_any_number_of_rebuilds() -> None:
+    store = MemoryStore()
+    writer, reader, split = MemoryWriter(store, "w"), MemoryReader(store), new_split()
+    other = MemoryWriter(store, "other")
+    for seed in range(1, 81):
+        (other if seed % 3 == 0 else writer).append(encode(make_trajectory(seed)))
+    writer.poll(0.0)
+    other.poll(0.0)
+    ingest_all(reader, split)
+    for _ in range(3):
+        split.describe(reader.state)
+        expected = reader.state.window_entries["0"]
+        reader = MemoryReader(store, copied(reader.state))
+        split = rebuilt_from(reader)
+        assert reader.state.num_lost == 0
+        robbed = MemoryReader(store, copied(reader.state))
+        (edge,) = reader.state.window_edge.values()
+        robbed.state.window_edge = {"0": f"{int(edge.partition('-')[0]) + 2}-0"}
+        list(robbed.rebuild())
+        assert robbed.state.num_lost == 2
+        assert expected > 2
+
+
+def test_a_snapshot_of_a_program_that_knew_no_bases_is_read() -> None:
+    store = MemoryStore()
+    writer, reader, split = MemoryWriter(store, "w"), MemoryReader(store), new_split()
+    for seed in range(60):
+        writer.append(encode(make_trajectory(seed)))
+    writer.poll(0.0)
+    ingest_all(reader, split)
+    split.describe(reader.state)
+    reader.state.bases = None
+    resumed = MemoryReader(store, copied(reader.state))
+    assert_same_windows(split, rebuilt_from(resumed))
+    assert resumed.state.num_lost == 0
+
+
 def test_trimming_to_the_edge_keeps_the_window() -> None:
     store = MemoryStore()
     writer, reader, split = MemoryWriter(store, "w"), MemoryReader(store), new_split()
