@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from deploy.control import EXIT_REFUSED, Control
 from deploy.credentials import forget_password
@@ -26,7 +26,7 @@ from deploy.crew import Crew, CrewError, Member
 from deploy.hosts import GateHost, HostFacts, LearnerHost, SelfPlayHost, environment
 from deploy.manifest import Manifest, ResumeError, record_engine
 from deploy.owner import Owner
-from deploy.patience import RETRY_S, in_words
+from deploy.patience import RETRY_S, in_words, told_once
 from deploy.ray_session import RaySession, RaySessionError
 from deploy.rundir import RunDirectory
 from deploy.screen import Screen
@@ -315,8 +315,9 @@ def _start_engine_hash() -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
-def _begin(owner: Owner, store: RunStore, control: Control) -> None:
+def _begin(owner: Owner, store: RunStore, control: Control, terminal: TextIO) -> None:
     """Open the invocation once the disk takes it. Raises OSError when the run is to end first."""
+    tell = told_once(terminal)
     while True:
         try:
             owner.begin(store.take_lease)
@@ -325,6 +326,7 @@ def _begin(owner: Owner, store: RunStore, control: Control) -> None:
             if not is_disk_trouble(error) or control.stopping.wait(RETRY_S):
                 raise
             owner.tracker.disk_trouble = in_words(error)
+            tell(owner.tracker.disk_trouble)
 
 
 def _open_run(
@@ -357,7 +359,7 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
         owner.tracker.say(store.facts.can_lose)
     if config.replay.tls_insecure_skip_host_name:
         owner.tracker.say("DANGEROUS: the host name in the server's certificate is not checked")
-    _begin(owner, store, control)
+    _begin(owner, store, control, arguments.terminal)
     with session:
         if store.is_bundled and session.num_nodes() > 1:
             raise RaySessionError(

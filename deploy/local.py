@@ -22,7 +22,7 @@ from deploy import components
 from deploy.control import EXIT_REFUSED, Control
 from deploy.manifest import Manifest, ResumeError, record_engine
 from deploy.owner import Owner
-from deploy.patience import Patience, PatientFiles
+from deploy.patience import Patience, PatientFiles, told_once
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from engine.jit import engine_hash
@@ -187,6 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = Control(parsed.control_fd)
     patience = Patience(control.stopping)
+    patience.report = told_once(sys.stdout)
     directory = RunDirectory(parsed.run_directory, PatientFiles(patience))
     try:
         runtime = LocalRuntime(directory, directory.load())

@@ -13,10 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TextIO, TypeVar
 
 from deploy.files import Files
-from replay.disk import is_disk_trouble
+from replay.disk import is_disk_trouble, trouble_of
+
+T = TypeVar("T")
 
 RETRY_S = 1.0
 LAST_TRIES_S = 10.0
@@ -29,6 +31,70 @@ def in_words(error: OSError) -> str:
         f"the run directory cannot be written ({error.strerror}): workers are paused, nothing new "
         "is announced; it goes on by itself once there is room"
     )
+
+
+def no_room(folder: Path, error: OSError) -> str:
+    """Return what somebody is told whose run cannot even start."""
+    return (
+        f"{folder} takes no data ({error.strerror}): free space on its disk; the run goes on by "
+        "itself once there is room"
+    )
+
+
+def told_once(terminal: TextIO) -> Callable[[str], None]:
+    """Return a ``Patience.report`` for a terminal that shows no screen yet."""
+    told: set[str] = set()
+
+    def report(trouble: str) -> None:
+        if trouble and trouble not in told:
+            told.add(trouble)
+            terminal.write(f"{trouble}\n")
+            terminal.flush()
+
+    return report
+
+
+class NoRoomError(RuntimeError):
+    """The run was to end while the disk still took no data; says where to free space."""
+
+
+class _Waiting(Protocol):
+    """``deploy.signals.Signals``."""
+
+    @property
+    def stopping(self) -> bool: ...
+
+    def wait(self, timeout_s: float) -> None: ...
+
+
+class Room:
+    """What the supervisor does with a disk that takes no data: it says so once, and waits."""
+
+    def __init__(self, folder: Path, signals: _Waiting, say: Callable[[str], None]) -> None:
+        self._folder, self._signals, self._say = folder, signals, say
+
+    def patiently(self, operation: Callable[[], T]) -> T:
+        """Return what ``operation`` returns once the disk takes what it writes.
+
+        It may be done several times. Raises NoRoomError when the run is to end before.
+        """
+        while True:
+            try:
+                return operation()
+            except OSError as error:
+                if not is_disk_trouble(error):
+                    raise
+                self.wait(error)
+
+    def wait(self, error: OSError) -> None:
+        """Return once there is room again. Raises NoRoomError when the run is to end before."""
+        words = no_room(self._folder, error)
+        self._say(words)
+        while not self._signals.stopping:
+            self._signals.wait(RETRY_S)
+            if trouble_of(self._folder) is None:
+                return
+        raise NoRoomError(f"the run is as of its manifest: {words}")
 
 
 class Steps:

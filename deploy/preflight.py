@@ -68,6 +68,8 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=nearest):
             return
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return  # the supervisor says so, and waits
         raise UserError(
             f"run directory {str(folder)!r}: nothing can be written in {str(nearest)!r} "
             f"({error.strerror}); go to a folder that can be written"

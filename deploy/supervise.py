@@ -6,6 +6,9 @@ Room: deploy. Loads no ray, torch or numba. May import replay.embedded (the bund
       server     bundled Valkey; not there in the in-process runtime or with an own server
       owner      deploy.cluster or deploy.local: may vanish at any instruction
 
+A disk that takes no data is waited for, and told in a sentence: neither owner nor server is given
+up for it, and a run may be resumed on it.
+
 Ctrl-C reaches the supervisor alone, since the children are in other sessions: the server lives
 until the owner has saved. A second Ctrl-C skips the owner's drain; SIGTERM (and SIGHUP) save within
 ``runtime.stop_timeout_s``. The closing table is a child of its own, after the manifest.
@@ -24,11 +27,13 @@ from typing import Protocol
 
 from deploy import control
 from deploy.config import RunConfig
-from deploy.files import bound_log
+from deploy.files import Lock, bound_log
 from deploy.manifest import ResumeError, apply_config, new_manifest, stamp
+from deploy.patience import NoRoomError, Room, no_room
 from deploy.processes import LifeSign, ProcessBook, mark
 from deploy.rundir import RunDirectory
 from deploy.signals import Signals
+from replay.disk import is_disk_trouble, trouble_of
 
 MAX_FAILURES = 6
 """Owners that fail one after another before the supervisor gives up."""
@@ -108,34 +113,48 @@ class Supervisor:
         self._book = ProcessBook(directory.processes_path("owner"), directory.files)
         self._ray_book = ProcessBook(directory.processes_path("ray"), directory.files)
         self._signals = Signals()
+        self._room = Room(directory.path, self._signals, _say)
         self._limit_elapsed_s = 0.0
         self._server_checked = 0.0
         self._server_failures = 0
+        self._server_waits = False
+        """It could not be started for want of room on the disk, which was told."""
         self._server_url = ""
         self._life = LifeSign(directory.status_path, owner_silence_s, OWNER_START_S)
 
     def run(self) -> int:
         """See ``train``."""
         self._check_existence()
-        self._directory.prepare()
-        with self._directory.lock():
-            self._open_manifest()
-            self._end_leftovers()
-            with self._signals.installed():
-                try:
-                    self._start_server()
-                    code = self._watch_owner()
-                except (RuntimeError, OSError) as error:  # the server's, a full disk
-                    _say(str(error))
-                    code = 1
-                finally:
-                    self._kill_owner()
-                    if self._server is not None:
-                        self._server.stop()
-                self._signals.saved()
-                if code == 0 and self._signals.terminated == 0:
-                    self._closing_table()
+        with self._signals.installed():
+            try:
+                with self._room.patiently(self._take_lock):
+                    self._room.patiently(self._open_manifest)
+                    return self._live()
+            except NoRoomError as error:
+                _say(str(error))
+                return 1
+
+    def _live(self) -> int:
+        """Start everything, watch it, and end it; return the exit code."""
+        self._end_leftovers()
+        try:
+            self._room.patiently(self._start_server)
+            code = self._watch_owner()
+        except (RuntimeError, OSError) as error:  # the server's
+            _say(str(error))
+            code = 1
+        finally:
+            self._kill_owner()
+            if self._server is not None:
+                self._server.stop()
+        self._signals.saved()
+        if code == 0 and self._signals.terminated == 0:
+            self._closing_table()
         return code
+
+    def _take_lock(self) -> Lock:
+        self._directory.prepare()
+        return self._directory.lock()
 
     def _check_existence(self) -> None:
         if self._resume:
@@ -167,7 +186,12 @@ class Supervisor:
         if self._server is None:
             self._server = _bundled_server(self._directory, self._config)
         if self._server is not None:
-            self._server.start()
+            try:
+                self._server.start()
+            except RuntimeError as error:
+                if (trouble := trouble_of(self._directory.path)) is not None:
+                    raise trouble from error
+                raise
             self._server_url = self._server.url
 
     # --- the owner --------------------------------------------------------------------------------
@@ -177,7 +201,7 @@ class Supervisor:
         failures = 0
         while not self._signals.stopping:
             began, steps = time.monotonic(), self._stored_steps()
-            self._start_owner()
+            self._room.patiently(self._start_owner)
             code = self._wait_for_owner()
             if code == 0:
                 return 0
@@ -190,12 +214,15 @@ class Supervisor:
                 _say(f"the owner refused to go on, see {self._log_path}: {self._log_tail()}")
                 return 1
             steady = time.monotonic() - began > STEADY_S or self._stored_steps() > steps
-            failures = 1 if steady else failures + 1
+            trouble = trouble_of(self._directory.path)
+            failures = 0 if trouble is not None else 1 if steady else failures + 1
             if failures >= MAX_FAILURES:
                 _say(f"the owner failed {failures} times in a row, see {self._log_path}")
                 return 1
             self._end_leftovers()
-            delay_s = min(MAX_DELAY_S, 2.0 ** (failures - 1))
+            if trouble is not None:
+                self._room.wait(trouble)
+            delay_s = min(MAX_DELAY_S, 2.0 ** max(0, failures - 1))
             _say(f"the owner ended with code {code}: starting again in {delay_s:.0f} s")
             self._signals.wait(delay_s)
             if self._signals.stopping:
@@ -291,19 +318,37 @@ class Supervisor:
         self._server_checked = now
         try:
             replaced = self._server.ensure()
-        except RuntimeError as error:  # replay's StoreError: it may heal, as a full disk does
-            self._server_failures += 1
-            _say(f"the bundled server does not start: {error}")
-            if self._server_failures >= MAX_FAILURES:
-                raise SupervisorError("the bundled server failed too often") from error
+        except (RuntimeError, OSError) as error:  # replay's StoreError, or the disk's
+            self._note_server_failure(error)
             return
-        self._server_failures = 0
+        self._server_failures, self._server_waits = 0, False
         if replaced:
             _say("the bundled server was gone: started again")
             self._tell(control.SERVER_RESTARTED)
             if self._server.url != self._server_url and self._owner is not None:
                 self._server_url = self._server.url
                 self._owner.kill()
+
+    def _note_server_failure(self, error: Exception) -> None:
+        """Count a start of the server that failed; raise SupervisorError for the last one.
+
+        While the disk takes no data none counts: it is told once, and tried again and again.
+        """
+        trouble = trouble_of(self._directory.path)
+        if trouble is None and isinstance(error, OSError):
+            if not is_disk_trouble(error):
+                raise SupervisorError(f"the bundled server does not start: {error}") from error
+            trouble = error
+        if trouble is not None:
+            if not self._server_waits:
+                words = no_room(self._directory.server_path, trouble)
+                _say(f"the bundled server does not start: {words}")
+            self._server_waits = True
+            return
+        self._server_failures += 1
+        _say(f"the bundled server does not start: {error}")
+        if self._server_failures >= MAX_FAILURES:
+            raise SupervisorError("the bundled server failed too often") from error
 
     # --- the closing table ------------------------------------------------------------------------
 

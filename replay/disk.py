@@ -17,12 +17,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+_PROBE_BYTES = 1 << 18
 _TROUBLES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def is_disk_trouble(error: OSError) -> bool:
     """Return whether ``error`` is the disk's and may heal: full, over quota, failing, read-only."""
     return error.errno in _TROUBLES
+
+
+def trouble_of(folder: Path) -> OSError | None:
+    """Return why ``folder`` takes no data, by trying; None when it does, or it is not the disk's.
+
+    A folder that is not there yet stands for its nearest parent.
+    """
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    probe = nearest / f".room-{os.getpid()}"
+    try:
+        with open(probe, "wb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error if is_disk_trouble(error) else None
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return None
 
 
 class Disk:

@@ -4,6 +4,7 @@
 * Over Ray: nothing is announced that is not durable, workers pause, an alert says why, and what
   waited is done in order once there is room.
 * In-process: writes wait and are reported; after a wish to stop they give up.
+* The supervisor waits for room, says what to free, and ends when it is asked to.
 * Segments keep in memory what they cannot write, and go on where they stopped.
 """
 
@@ -21,9 +22,10 @@ from deploy import patience
 from deploy.evaluations import read_records
 from deploy.files import Files
 from deploy.manifest import new_manifest
-from deploy.patience import Patience, PatientFiles, Steps
+from deploy.patience import NoRoomError, Patience, PatientFiles, Room, Steps
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, SELFPLAY
+from replay.disk import trouble_of
 from replay.segments import SegmentStore, SegmentWriter
 from tests.deploy.test_owner import (
     CONFIG,
@@ -176,6 +178,76 @@ def test_other_errors_are_not_waited_for() -> None:
     with pytest.raises(FileNotFoundError):
         steps.run()
     assert done == [1]
+
+
+# --- the supervisor -------------------------------------------------------------------------------
+
+
+class Waits:
+    """Signals that nobody sends, or that come with the third wait."""
+
+    def __init__(self, stops_at: int = 10**9) -> None:
+        self.num_waits, self._stops_at = 0, stops_at
+
+    @property
+    def stopping(self) -> bool:
+        return self.num_waits >= self._stops_at
+
+    def wait(self, timeout_s: float) -> None:
+        self.num_waits += 1
+
+
+def full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_needs_room_is_done_again_once_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, said, tries = Waits(), list[str](), [0]
+    monkeypatch.setattr(
+        patience, "trouble_of", lambda folder: full() if waits.num_waits < 5 else None
+    )
+
+    def operation() -> int:
+        tries[0] += 1
+        if waits.num_waits < 5:
+            raise full()
+        return 7
+
+    room = Room(tmp_path, waits, said.append)
+    assert room.patiently(operation) == 7
+    assert (tries[0], waits.num_waits) == (2, 5)
+    assert said == [
+        f"{tmp_path} takes no data (No space left on device): free space on its disk; the run goes "
+        "on by itself once there is room"
+    ]
+    with pytest.raises(PermissionError):
+        room.patiently(lambda: (_ for _ in ()).throw(PermissionError(errno.EACCES, "no")))
+
+
+def test_waiting_for_room_ends_with_the_wish_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "trouble_of", lambda folder: full())
+    with pytest.raises(NoRoomError, match=r"as of its manifest.*free space on its disk"):
+        Room(tmp_path, Waits(stops_at=3), lambda words: None).wait(full())
+
+
+def test_trouble_of_a_disk_is_found_by_trying(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trouble_of(tmp_path / "not" / "there") is None
+    assert list(tmp_path.iterdir()) == []
+
+    def refuse(descriptor: int) -> None:
+        raise full()
+
+    monkeypatch.setattr("replay.disk.os.fsync", refuse)
+    found = trouble_of(tmp_path)
+    assert found is not None
+    assert found.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- in-process -----------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ Behaviours checked:
 * an owner that shows no sign of life is replaced; its log has a bound
 * a SIGTERM after two Ctrl-C ends in time too; a signal before the first owner starts nothing
 * a live run is refused to a second supervisor; the supervisor's death ends its owner
+* on a full disk neither owner nor server is given up, and what to free is said once
 * it loads no ray, torch or numba
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -23,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import supervise
+from deploy import patience, supervise
 from deploy.config import RunConfig
 from deploy.rundir import RunDirectory
 from deploy.supervise import Supervisor
@@ -207,6 +209,77 @@ def test_server_that_cannot_start_ends_the_run_in_words(
     assert server.num_tries == supervise.MAX_FAILURES
     assert "its disk is gone" in capsys.readouterr().err
     assert not directory.is_live()
+
+
+class WaitingServer(BrokenServer):
+    """Is lost on a full disk, and starts again once there is room."""
+
+    tries = supervise.MAX_FAILURES + 2
+
+    def ensure(self) -> bool:
+        self.num_tries += 1
+        if self.num_tries < self.tries / 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self.num_tries < self.tries:
+            raise RuntimeError("ended at once: its log is empty")
+        return True
+
+    def trouble_of(self, folder: Path) -> OSError | None:
+        full = self.num_tries < self.tries
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else None
+
+
+def test_a_full_disk_uses_up_no_tries_of_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, directory = WaitingServer(), RunDirectory(tmp_path / "run")
+    monkeypatch.setattr(supervise, "SERVER_CHECK_S", 0.0)
+    monkeypatch.setattr(supervise, "trouble_of", server.trouble_of)
+    told = "import os, sys; words = sys.argv; at = words.index('--control-fd') + 1;"
+    told += "sys.exit(0 if b'server-restarted' in os.read(int(words[at]), 100) else 1)"
+    supervisor = Supervisor(
+        RunConfig(),
+        directory,
+        resume=False,
+        server=server,
+        owner_command=lambda *_: [sys.executable, "-c", told],
+        closing_command=lambda *_: [sys.executable, "-c", ""],
+    )
+    assert supervisor.run() == 0
+    assert server.num_tries >= server.tries
+    said = capsys.readouterr().err
+    assert said.count("takes no data (No space left on device): free space on its disk") == 1
+    assert "started again" in said
+
+
+def test_owners_that_fail_on_a_full_disk_are_no_row_of_failures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_looks = [0]
+
+    def trouble_of(folder: Path) -> OSError | None:
+        num_looks[0] += 1
+        full = num_looks[0] % 3 != 0  # when an owner failed, and the first time after
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if full else None
+
+    monkeypatch.setattr(supervise, "trouble_of", trouble_of)
+    monkeypatch.setattr(patience, "trouble_of", trouble_of)
+    monkeypatch.setattr(patience, "RETRY_S", 0.0)
+    monkeypatch.setattr(supervise, "MAX_DELAY_S", 0.0)
+    count = tmp_path / "count"
+    fails = f"import sys; n = open({str(count)!r}, 'a+'); n.write('x'); n.seek(0);"
+    fails += f"sys.exit(0 if len(n.read()) > {supervise.MAX_FAILURES + 2} else 1)"
+    supervisor = Supervisor(
+        RunConfig(),
+        RunDirectory(tmp_path / "run"),
+        resume=False,
+        server=StillServer(),
+        owner_command=lambda *_: [sys.executable, "-c", fails],
+        closing_command=lambda *_: [sys.executable, "-c", ""],
+    )
+    assert supervisor.run() == 0
+    assert "free space on its disk" in capsys.readouterr().err
+    assert len(count.read_text()) > supervise.MAX_FAILURES + 2
 
 
 def test_owner_that_refuses_is_not_started_again(tmp_path: Path) -> None:

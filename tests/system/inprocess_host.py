@@ -1,7 +1,7 @@
-"""A process that lives an in-process run on Kuhn in child after child, for a test of SIGKILL.
+"""A process that lives an in-process run in child after child, for a test of SIGKILL.
 
-``python -m tests.system.inprocess_host RUN_DIR STEPS KILLS SEED``: makes the run in RUN_DIR and
-goes on with it until STEPS optimizer steps. KILLS children are killed before, each at a random
+``python -m tests.system.inprocess_host GAME RUN_DIR STEPS KILLS SEED``: makes the run in RUN_DIR
+and goes on with it until STEPS optimizer steps. KILLS children are killed before, each at a random
 moment: after a random number of events (turns and file operations, also those of opening the run)
 and a random part of a second. Nothing is shared with a child but loaded code: it opens the run from
 its directory as ``deploy.local`` does.
@@ -30,7 +30,6 @@ LONGEST_DELAY_S = 0.03
 LIFE_LIMIT_S = 240.0
 OVERRIDES = (
     "runtime.kind=inprocess",
-    "evaluation.every_versions=1",
     "gate.max_pairs=40",
     "gate.p0=0.3",
     "gate.p1=0.7",
@@ -41,6 +40,45 @@ OVERRIDES = (
     "learner.held_out_share=0.3",
     "replay.min_free_disk_gb=0",
 )
+PRESETS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "kuhn": ("kuhn-smoke", ("evaluation.every_versions=1",)),
+    # Games of some hundred plies, a few of them at once: lives end in the middle of most.
+    "cuarenta": (
+        "smoke",
+        (
+            "network.width=16",
+            "network.num_layers=1",
+            "self_play.games=6",
+            "self_play.full_simulations=6",
+            "self_play.fast_simulations=2",
+            "self_play.full_share=0.5",
+            "search.opponents=policy",
+            "league.pool_size=2",
+            "league.self_play_floor=0.3",
+            "learner.min_window_positions=100",
+            "learner.insert_slack_positions=1000",
+            "learner.samples_per_insert=2",
+            "learner.batch_size=32",
+            "learner.updates_per_version=10",
+            "learner.held_out_every=10",
+            "learner.snapshot_updates=10",
+            "learner.calibration_positions=64",
+            "gate.simulations=1",
+            "gate.games=8",
+            "gate.max_pairs=6",
+            "rating.simulations=1",
+            "rating.block_pairs=2",
+            "evaluation.every_versions=5",
+            "evaluation.opponents=rules",
+            "evaluation.simulations=0",
+            "evaluation.num_games=2",
+            "evaluation.games=2",
+            "runtime.inprocess_evaluations=64",
+            "runtime.inprocess_updates=2",
+            "runtime.inprocess_gate_pairs=2",
+        ),
+    ),
+}
 
 
 class Telling(Files):
@@ -73,11 +111,12 @@ class Telling(Files):
         super()._unlink(path)
 
 
-def create(folder: Path) -> None:
+def create(game: str, folder: Path) -> None:
     """Make the run; its ids are fixed, which are random otherwise."""
     directory = RunDirectory(folder)
     directory.prepare()
-    manifest = new_manifest(presets.load("kuhn-smoke", overrides=OVERRIDES), ["test"])
+    preset, overrides = PRESETS[game]
+    manifest = new_manifest(presets.load(preset, overrides=(*OVERRIDES, *overrides)), ["test"])
     manifest.run_id, manifest.created_at = "fixed", 0.0
     directory.save(manifest)
     directory.segments_path.mkdir()
@@ -126,11 +165,12 @@ def has_told(descriptor: int, events: int) -> bool:
 
 
 def main() -> int:
-    folder, steps, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    rng = random.Random(int(sys.argv[4]))
-    warm_up(["kuhn"])
-    train("kuhn")  # loads everything: children begin at once
-    create(folder)
+    game, folder = sys.argv[1], Path(sys.argv[2])
+    steps, kills, seed = (int(word) for word in sys.argv[3:6])
+    rng = random.Random(seed)
+    warm_up([game])
+    train(game)  # loads everything: children begin at once
+    create(game, folder)
     killed = 0
     while True:
         pid, told = child(folder, steps)

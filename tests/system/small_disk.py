@@ -19,6 +19,7 @@ from pathlib import Path
 
 import redis
 
+from deploy import supervise
 from deploy.rundir import RunDirectory
 from replay.redis_keys import RunKeys
 from tests.deploy.waiting import started, wait_for
@@ -97,6 +98,8 @@ def over_ray(disk: SmallDisk, output: Path) -> None:
         check_full(run, disk)
         assert run.owner().pid == owner
         assert supervisor.poll() is None
+        server_cannot_start(run, disk, output)
+        assert run.owner().pid == owner
         disk.clear()
         goes_on(run, "the full disk")
         # Plain lines show the newest event of their interval alone; the log has all of them.
@@ -152,8 +155,44 @@ def check_full(run: LiveRun, disk: SmallDisk) -> None:
     run.directory.get(manifest.learner)
 
 
+def server_cannot_start(run: LiveRun, disk: SmallDisk, output: Path) -> None:
+    """A server that ends on a full disk is tried again for longer than any other fault allows."""
+    os.kill(run.server()["pid"], signal.SIGKILL)
+    told = f"does not start: {run.directory.server_path} takes no data (No space left on device)"
+    disk.filled_until(lambda: told in output.read_text(), "what the server waits for")
+    lasts_s = 2 * supervise.MAX_FAILURES * supervise.SERVER_CHECK_S
+    until = time.monotonic() + lasts_s
+    disk.filled_until(lambda: time.monotonic() > until, "more tries than the limit")
+    assert output.read_text().count(told) == 1
+
+
+def resumed(disk: SmallDisk, folder: Path, output: Path) -> None:
+    """A run is resumed on a full disk: the command says what to free, and waits for it."""
+    directory = RunDirectory(folder)
+    stood = directory.load()
+    disk.fill()
+    command = ("deploy.cli", "resume", str(folder))
+    with started(folder, *command) as supervisor:
+        told = f"{folder} takes no data (No space left on device): free space on its disk"
+        disk.filled_until(lambda: told in output.read_text(), "what the run waits for")
+        assert supervisor.poll() is None
+        assert directory.load() == stood
+        disk.clear()
+        wait_for(lambda: directory.load().step > stood.step + 20, AGAIN_S, "a run that goes on")
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(60) == 0
+    disk.fill()
+    with started(folder, *command) as supervisor:
+        told_before = output.read_text().count(told)
+        disk.filled_until(lambda: output.read_text().count(told) > told_before, "the same again")
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(60) == 1
+    assert "Traceback" not in output.read_text()
+    disk.clear()
+
+
 def inprocess(disk: SmallDisk, output: Path) -> None:
-    """Everything waits with the write that failed, and goes on."""
+    """Everything waits with the write that failed, and goes on; so does what is resumed."""
     folder = disk.folder / "run"
     directory = RunDirectory(folder)
     with started(folder, HOST, str(folder), "runtime.kind=inprocess") as supervisor:
@@ -169,6 +208,7 @@ def inprocess(disk: SmallDisk, output: Path) -> None:
     manifest = directory.load()
     assert manifest.owner_starts == 1
     assert manifest.totals.lost_entries == 0
+    resumed(disk, folder, output)
 
 
 SCENARIOS = {"ray": over_ray, "inprocess": inprocess}

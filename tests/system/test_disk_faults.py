@@ -1,5 +1,7 @@
 """Real runs on a real small disk: below the floor they pause, full they wait, freed they go on.
 
+A server that ends while it is full, and a run that is resumed on it, wait too, and say for what.
+
 The disk is a tmpfs in a mount namespace of its own (tests.system.small_disk), which needs no rights
 where user namespaces are allowed.
 """
