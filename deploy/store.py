@@ -130,7 +130,8 @@ class RunStore:
         self.server = bundled if self.is_bundled else own_server(config, run_id)
         self._config = config
         self._keys = RunKeys(run_id)
-        self._shards = [str(shard) for shard in range(config.replay.shards)]
+        shards = [str(shard) for shard in range(config.replay.shards)]
+        self._meter = redis_admin.StreamMeter(self._keys, shards)
         self._holder = holder_of(directory)
         self._waiting = waiting
         self._client = self._connect(waiting)
@@ -192,6 +193,6 @@ class RunStore:
         self._prompt.check()
         # Read anew each time: whoever follows the advice below may do so while the run goes on.
         maxmemory = redis_admin.maxmemory(self._client)
-        stats = redis_admin.stream_stats(self._client, self._keys, self._shards, maxmemory)
+        stats = self._meter.measure(self._client, maxmemory)
         self.full = stats.explain(self._config.learner.window_positions) if stats.full else ""
         return stats.num_entries, stats.num_bytes

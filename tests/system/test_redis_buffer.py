@@ -27,7 +27,7 @@ from replay.config import ReplayConfig
 from replay.embedded import EmbeddedServer
 from replay.lease import LeaseHeld, hold_lease, read_lease, release_lease, wait_for_lease
 from replay.marks import cursor_key
-from replay.redis_admin import check_server, stream_stats, trim
+from replay.redis_admin import StreamMeter, check_server, stream_stats, trim
 from replay.redis_buffer import Backoff, RedisWriter
 from replay.redis_keys import PAYLOAD, PRODUCER, SEQUENCE, RunKeys
 from replay.redis_link import (
@@ -623,6 +623,28 @@ def test_budget_is_sixty_percent_of_the_memory(ends: Ends, client: Any) -> None:
     assert stream_stats(client, RUN, ("0",), 5 << 20).full
     assert not stream_stats(client, RUN, ("0",), 0).full
     assert "replay.maxmemory_mb" in stats.explain(600_000)
+
+
+def test_the_size_of_uneven_entries_is_no_guess(ends: Ends, client: Any) -> None:
+    """Short games at first and long ones later, as when players improve."""
+
+    def used() -> int:
+        return int(call(client, "INFO", "memory")["used_memory"])
+
+    writer = ends.writer()
+    before = used()
+    for number in range(600):
+        writer.append(b"payload" + os.urandom(200 if number < 500 else 60_000))
+        if number % 50 == 49:
+            drain(writer)
+    grown = used() - before
+    stats = stream_stats(client, RUN, ("0",), 64 << 20)
+    assert stats.num_bytes == pytest.approx(grown, rel=0.25)
+    assert stats.num_bytes > 100 * 60_000
+    meter = StreamMeter(RUN, ("0",))
+    assert meter.measure(client, 64 << 20).num_bytes == stats.num_bytes
+    # What the server guesses from a few of the oldest is far off: the budget would be overrun.
+    assert int(call(client, "MEMORY", "USAGE", RUN.stream("0"))) < 0.5 * stats.num_bytes
 
 
 def test_hundreds_of_writers_that_lost_one_server_come_back_spread_out() -> None:
