@@ -59,7 +59,8 @@ def set_counter(counter: int, value: int) -> Callable[[dict[str, Any]], None]:
 
 def set_entry(array: str, field: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def edit(arrays: dict[str, Any]) -> None:
-        arrays[array][field].reshape(-1)[0] = value
+        target = arrays[array][field]
+        target[(0,) * target.ndim] = value
 
     return edit
 
@@ -83,7 +84,8 @@ EDITED = [
     (set_flat("search_slots", -7), "slot without a model .searches"),
     (set_flat("games.status", 1), "status"),
     (set_flat("games.hand_ends", -5), ""),  # of no hand that ended
-    (set_entry("games.states", "to_move", 3), "turns go round|no value of it"),
+    (set_entry("games.states", "to_move", -1), "turns go round"),
+    (set_entry("games.states", "dealer", 4), "dealer = 4"),
     (set_entry("games.states", "hands", 1 << 60), "hands.0. = "),
     (set_entry("games.states", "table", 1), "every card|search is of another"),
     (set_entry("games.views", "ref", 100), "ref = 100"),

@@ -205,7 +205,8 @@ def test_sealed_games_with_impossible_views_are_passed_over(games: list[Trajecto
     for number, views in enumerate(wrong, start=1):
         store.append("0", "forger", number, forged(games[number], **views))
     learner = new_learner(store)
-    reply = learner.step(LearnRequest(epoch=1, next_version=0, max_updates=5))
+    learner.step(LearnRequest(epoch=1, next_version=0))
+    reply = learner.step(LearnRequest(epoch=1, next_version=1, max_updates=5))
     assert reply.totals.rejected == {"view": len(wrong)}
     assert reply.totals.games == 60
     assert reply.step == 5
