@@ -140,7 +140,9 @@ class ClusterRuntime:
                 snapshot, self._learner_due = self._learner_due, False
                 if owner.deciding and not snapshot:
                     continue
-                self.crew.call(member, "step", owner.learn_request(snapshot=snapshot))
+                ending = snapshot and not self._may_start
+                learn = owner.learn_request(snapshot=snapshot, drain=ending)
+                self.crew.call(member, "step", learn)
             elif member.role == GATE and self._gate_due:
                 self.crew.call(member, "snapshot")
             else:

@@ -189,8 +189,11 @@ class Owner:
 
     # --- learner ----------------------------------------------------------------------------------
 
-    def learn_request(self, *, snapshot: bool = False) -> LearnRequest:
-        """Return the learner's next call. One call at a time: the reply closes its account."""
+    def learn_request(self, *, snapshot: bool = False, drain: bool = False) -> LearnRequest:
+        """Return the learner's next call. One call at a time: the reply closes its account.
+
+        With ``drain`` it reads what workers have delivered, and trains no more.
+        """
         runtime = self.config.runtime
         self._finished_at_request = self._finished
         return LearnRequest(
@@ -199,6 +202,7 @@ class Owner:
             max_updates=runtime.inprocess_updates if self._by_counters else 0,
             next_version=self.manifest.next_version,
             snapshot=snapshot,
+            drain=drain,
             share=1.0 if self._by_counters else runtime.learner_share,
         )
 

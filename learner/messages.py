@@ -20,6 +20,8 @@ class LearnRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Number that the next exported version takes (the owner counts; never used twice)."""
     snapshot: bool = False
     """Return a snapshot at the end of this call."""
+    drain: bool = False
+    """Take no optimizer step: ingest what the streams hold, for the last snapshot of a run."""
     share: float = 1.0
     """Part of ``budget_s`` that may be spent computing; the rest is slept."""
 

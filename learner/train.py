@@ -10,6 +10,7 @@ own, the only one there is (the network has no dropout), and it is part of the s
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ from replay.buffer import TrajectoryReader
 
 _WAIT_S = 0.2
 """Longest wait for entries while there is nothing to train on."""
+DRAIN_LIMIT_S = 5.0
+"""For what is read before the last snapshot; an owner in a hurry waits no longer for that one."""
 
 
 class Learner:
@@ -118,7 +121,11 @@ class Learner:
         if request.epoch != self._epoch:
             raise ValueError(f"request of epoch {request.epoch}: this learner has {self._epoch}")
         clock, sums = Clock(request), UpdateSums()
-        self._train(request, clock, sums)
+        if request.drain:
+            with clock:
+                self._drain()
+        else:
+            self._train(request, clock, sums)
         self._set_figures(sums.means())
         reply = LearnReply(epoch=self._epoch, device=self._device.name)
         with clock:
@@ -152,6 +159,12 @@ class Learner:
                 if clock.remaining_s == 0.0:
                     return
                 self._ingest.read(min(_WAIT_S, clock.remaining_s))
+
+    def _drain(self) -> None:
+        """Ingest until nothing new is there, for a bounded time; a resume ingests the rest."""
+        deadline = time.monotonic() + DRAIN_LIMIT_S
+        while self._ingest.read(0.0) and time.monotonic() < deadline:
+            continue
 
     def _is_version_due(self, request: LearnRequest) -> bool:
         progress = self._progress

@@ -8,6 +8,7 @@ Behaviours checked:
 * an owner that was stopped itself does not hold it against its actors; one that hangs is replaced
 * the last gate begins a little before the limit, lasts until it is decided or the limit is
   reached, and is left out where there is nothing to decide
+* the last snapshot of a run is taken once the learner has read what was accepted
 * SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
 """
 
@@ -30,6 +31,7 @@ from deploy.owner import Owner
 from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from league.models import MemoryModelStore
+from learner.messages import LearnRequest
 
 
 class NoSession:
@@ -171,6 +173,23 @@ def test_learner_rests_during_the_last_gate(
     undecided._learner_due = True  # a snapshot is taken all the same
     undecided._dispatch()
     assert called == [LEARNER, GATE, GATE, LEARNER, GATE]
+
+
+def test_last_snapshot_of_a_run_is_taken_once_the_streams_are_read(
+    undecided: ClusterRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[LearnRequest] = []
+    monkeypatch.setattr(undecided.crew, "start_missing", lambda: None)
+    monkeypatch.setattr(undecided.crew, "call", lambda who, method, asked: requests.append(asked))
+    member(undecided, LEARNER).is_ready = True
+    member(undecided, LEARNER).handle = object()
+    for undecided._learner_due in (True, False):
+        undecided._dispatch()
+    undecided._may_start = False
+    for undecided._learner_due in (False, True):
+        undecided._dispatch()
+    asked = [(request.snapshot, request.drain) for request in requests]
+    assert asked == [(True, False), (False, False), (False, False), (True, True)]
 
 
 def test_there_is_no_last_gate_where_nothing_is_to_decide(undecided: ClusterRuntime) -> None:

@@ -18,7 +18,10 @@ from typing import Any
 import msgspec
 import onnx
 
-from actors import arena, selfplay
+from actors import arena
+from actors.messages import StepRequest
+from actors.selfplay import SelfPlayWorker
+from deploy import components
 from deploy.evaluations import read_records
 from deploy.files import MemoryFiles
 from deploy.manifest import ResumeError, decode, encode, stamp
@@ -30,10 +33,12 @@ from deploy.rundir import RunDirectory
 from league.blocks import PairBlock
 from league.evaluator import OnnxEvaluator, read_metadata
 from league.gatekeeper import Gatekeeper
-from league.models import METADATA_KEY, ModelError
+from league.messages import LeagueState
+from league.models import METADATA_KEY, MemoryModelStore, ModelError
 from league.quantize import CALIBRATION_KEY
 from learner import checkpoint
 from replay import codec, embedded, segments
+from replay.memory import MemoryStore, MemoryWriter
 from replay.segments import SegmentError, SegmentStore
 from replay.trajectory import TrajectoryError
 from tests.fixtures.make import unpack
@@ -164,6 +169,30 @@ def read_gate(data: bytes) -> object:
     ]
 
 
+@cache
+def worker() -> tuple[SelfPlayWorker, int]:
+    """Return the worker of the run that the fixture's snapshot is of, and the newest version."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = RunDirectory(unpack(1, "inprocess", Path(folder)))
+        manifest, models = directory.load(), MemoryModelStore()
+        for version in manifest.models:
+            models.put(version, directory.model(manifest, version))
+    writer = MemoryWriter(MemoryStore(), "worker", max_pending=1 << 20)
+    built = components.build_worker(
+        manifest.config, models, writer, manifest.run_id, node="here", slot=0, epoch=1
+    )
+    return built, manifest.newest
+
+
+def read_worker(data: bytes) -> object:
+    """Restore a worker and let it play on for a moment."""
+    player, newest = worker()
+    player.restore(data)
+    league = LeagueState(newest=newest, champion=0, pool=())
+    request = StepRequest(epoch=1, league=league, max_evaluations=4, insert_budget=-1)
+    return player.step(request)
+
+
 def split_worker(data: bytes) -> list[bytes]:
     """Return the members of a worker's snapshot, each with its name and a zero before it."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -263,9 +292,7 @@ def decoders() -> dict[str, Decoder]:
             join_learner,
         ),
         "gate": Decoder(read_gate, (ValueError,), [[files["gate"]]]),
-        "worker": Decoder(
-            selfplay._opened, (ValueError,), [split_worker(files["worker"])], join_worker
-        ),
+        "worker": Decoder(read_worker, (ValueError,), [split_worker(files["worker"])], join_worker),
         "manifest": Decoder(
             read_manifest, (ResumeError,), [[files["manifest"]], [encode(manifest)]]
         ),

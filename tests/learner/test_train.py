@@ -20,6 +20,7 @@ from league.models import METADATA_KEY, ModelMetadata
 from learner.batches import draw, newest_share
 from learner.config import LearnerConfig
 from learner.export import INPUTS, open_session
+from learner.ingest import ENTRIES_PER_READ
 from learner.messages import LearnReply, LearnRequest
 from learner.pacing import Clock
 from learner.train import Learner
@@ -99,6 +100,18 @@ def test_totals_are_exact() -> None:
     measured = sum(held and tells for held, tells in zip(held_out, telling, strict=True))
     assert reply.metrics.held_out_games == measured < sum(held_out)
     assert reply.metrics.reward_shares == {"win": 1.0}
+
+
+def test_a_drain_ingests_all_that_is_there_and_trains_nothing() -> None:
+    learner = new_learner(MemoryReader(filled_store()))
+    run(learner, 1)
+    assert len(GAMES) > ENTRIES_PER_READ
+    reply = learner.step(LearnRequest(epoch=1, next_version=1, drain=True, snapshot=True))
+    assert (reply.num_updates, reply.step, reply.totals.games) == (0, 0, len(GAMES))
+    assert reply.snapshot
+    again = learner.step(LearnRequest(epoch=1, next_version=1, max_updates=3))
+    assert again.num_updates == 3
+    assert again.totals.games == len(GAMES)
 
 
 def test_samples_per_insert_bounds_training() -> None:
