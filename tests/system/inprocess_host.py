@@ -25,7 +25,8 @@ from deploy.rundir import RunDirectory
 from deploy.warm import train, warm_up
 from replay.segments import SegmentStore
 
-MOST_EVENTS = 70
+LEAST_EVENTS, SPREAD_EVENTS = 40, 600
+"""A life has up to 40 events, and its share of 600: it opens a run in some thirty."""
 LONGEST_DELAY_S = 0.03
 LIFE_LIMIT_S = 240.0
 OVERRIDES = (
@@ -175,7 +176,7 @@ def main() -> int:
     while True:
         pid, told = child(folder, steps)
         last = killed == kills
-        events = 10**9 if last else rng.randint(1, MOST_EVENTS)
+        events = 10**9 if last else rng.randint(1, LEAST_EVENTS + SPREAD_EVENTS // kills)
         if has_told(told, events) and not last:
             time.sleep(rng.uniform(0.0, LONGEST_DELAY_S))
             os.kill(pid, signal.SIGKILL)

@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(900)]
 
 KILLS = {"kuhn": 20, "cuarenta": int(os.environ.get("CUARENTA_KILLS", "4"))}
 STEPS = {"kuhn": 240, "cuarenta": 120}
-LEAST = {"kuhn": (5, 300, 10), "cuarenta": (1, 20, 8)}
+LEAST = {"kuhn": (5, 300, 10), "cuarenta": (1, 10, 8)}
 """Evaluations, games in the window and versions that make a run worth comparing."""
 
 
