@@ -18,7 +18,10 @@ from pathlib import Path
 import atheris
 
 INSTRUMENTED = (
-    "actors",
+    "actors.arena",  # not all of actors: numba cannot compile what is instrumented
+    "actors.arrays",
+    "actors.checking",
+    "actors.selfplay",
     "deploy.evaluations",
     "deploy.manifest",
     "deploy.migration",
