@@ -193,6 +193,7 @@ def resumed(disk: SmallDisk, folder: Path, output: Path) -> None:
 
 def inprocess(disk: SmallDisk, output: Path) -> None:
     """Everything waits with the write that failed, and goes on; so does what is resumed."""
+    warm_kernels()
     folder = disk.folder / "run"
     directory = RunDirectory(folder)
     with started(folder, HOST, str(folder), "runtime.kind=inprocess") as supervisor:
