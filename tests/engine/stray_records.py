@@ -3,7 +3,8 @@
 ``NUMBA_DISABLE_JIT=1 python -m tests.engine.stray_records SEED VIEWS STATES PLIES [GAME ...]``: for
 every preset, takes views and states of random games, puts other values that the game declares as
 allowed (and cards in other places) into some of their fields, and plays with what the game's layout
-lets pass. Compiled code treats the same records in the same way, but would not notice.
+lets pass. Games under random rules are played before: nothing of them may be refused. Compiled code
+treats the same records in the same way, but would not notice.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from typing import Any
 import numpy as np
 
 from engine import rules
-from engine.game import GameSpec, get_spec
+from engine.game import GameSpec, game_names, get_spec
 from engine.jit import jit_enabled
 from engine.layout import SHOWN_TO_NONE, SHOWN_TO_OWN, Field, Layout
 from engine.rng import below, make_rng
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
 from tests.playthroughs.generate import all_presets
 
+VARIANTS = 8
+
 
 class Stray:
     """Changes records of one preset at random, and uses them."""
 
-    def __init__(self, name: str, preset: str, seed: int) -> None:
+    def __init__(self, name: str, preset: str, seed: int, game: Any = None) -> None:
         self.spec: GameSpec = get_spec(name)
-        self.game: Any = self.spec.make(preset)
+        self.game: Any = self.spec.make(preset) if game is None else game
         self.layout: Layout = self.spec.layout(self.game)
         self.fields = dict(self.spec.fields(self.game))
         self.num_seats = int(rules.num_seats(self.game))
@@ -130,7 +133,7 @@ class Stray:
             for side in range(len(outcome)):
                 row = int(rules.equity_index(self.game, state, side))
                 assert row == NO_HAND_END or 0 <= row < self.spec.num_equity_states
-            if ply % 8 == 0 and seat != TERMINAL:
+            if ply % 20 == 0 and seat != TERMINAL:
                 observer = seat if seat >= 0 else 0
                 rules.view(self.game, state, observer, view)
                 self.look(view, observer)
@@ -160,9 +163,40 @@ class Stray:
         return f"{views} of {num_views} views and {states} of {num_states} states passed"
 
 
+def variants_stay_within(name: str, count: int, seed: int) -> str:
+    """Play random games under random rules: no record may be refused; return what was done."""
+    choice = random.Random(f"{name} {seed}")
+    spec, num_states = get_spec(name), 0
+    for number in range(count):
+        stray = Stray(name, "", seed + number, variant(spec, choice))
+        records = np.array(list(stray.states(40)), spec.state_dtype)
+        fault = stray.layout.fault_of_states(records)
+        assert not fault, f"{stray.game}: {fault}"
+        num_states += len(records)
+        views = np.zeros(len(records), spec.state_dtype).view(np.recarray)
+        for seat in range(stray.num_seats):
+            for record, view in zip(records.view(np.recarray), views, strict=True):
+                rules.view(stray.game, record, seat, view)
+            fault = stray.layout.fault_of_views(views, np.full(len(views), seat))
+            assert not fault, f"{stray.game}, seat {seat}: {fault}"
+    return f"{num_states} states of {count} variants stay within"
+
+
+def variant(spec: GameSpec, choice: random.Random) -> Any:
+    """Return a game with an allowed value of every option."""
+    codes = {}
+    for name, option in spec.options.items():
+        allowed = option.values.values() if option.values is not None else (option.low, option.high)
+        codes[name] = choice.choice(list(allowed))
+    return spec.game_type(**codes)
+
+
 def main() -> int:
     assert not jit_enabled()
     seed, views, states, plies = (int(word) for word in sys.argv[1:5])
+    for name in sys.argv[5:] or game_names():
+        with np.errstate(over="ignore"):
+            print(f"{name}: {variants_stay_within(name, VARIANTS, seed)}", flush=True)
     for name, preset in all_presets():
         if name in sys.argv[5:] or len(sys.argv) == 5:
             with np.errstate(over="ignore"):
