@@ -123,7 +123,7 @@ class Pair:
             "phase": None if over else PHASES[view.phase],
             "roles": None if over else (int(view.attacker), int(view.defender)),
             "defender_cards": None if over or current < 0 else int(view.defender_cards),
-            "passed": {other for other in seats if int(view.passed) >> other & 1},
+            "passed": {o for o in seats if not over and int(view.passed) >> o & 1},
             "out": {other: int(view.finished[other]) for other in seats if view.finished[other]},
             "counts": (int(view.plies), int(view.bouts), int(view.beaten)),
             "takes": [(int(view.takes[o]), int(view.cards_taken[o])) for o in seats],

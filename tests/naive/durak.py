@@ -1,4 +1,4 @@
-"""Durak as plainly as it can be said: lists of card names, no bits, no numpy, nothing of the engine.
+"""Durak as plainly as it can be said: lists of card names, no bits, no numpy, nothing of engine.
 
 Options are words, as people write them. Chance is given from outside: the game is told the hands
 and the stock. A move is what people say: ``7S``, ``take``, ``pass``, ``transfer:7D``, ``show:7H``,
