@@ -273,8 +273,8 @@ def random_position(
         rng.shuffle(trumps)
         stock.append(trumps[0])
         cards.remove(trumps[0])
-    few = [1, 1, 2, 3, 4] if rng.random() < 0.5 else [2, 4, 6, 6, 7]
-    sizes = [6 if stock else rng.choice(few) for _ in range(num_seats)]
+    choices = rng.choice([[1, 1, 2, 3, 4], [1, 2, 3], [2, 4, 6, 6, 7], [7, 8, 9]])
+    sizes = [6 if stock else rng.choice(choices) for _ in range(num_seats)]
     if not stock and num_seats > 2 and rng.random() < 0.3:
         sizes[rng.randrange(num_seats)] = 0
     hands = [[cards.pop(0) for _ in range(size)] for size in sizes]

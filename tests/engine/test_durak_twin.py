@@ -46,7 +46,7 @@ def base_options(name: str) -> dict[str, str]:
 def compare_many(options: dict[str, str], naive_options: dict[str, str]) -> None:
     rng = random.Random(4)
     for seed in range(600):
-        compare(random_position(options, rng, naive_options), rng, max_steps=16)
+        compare(random_position(options, rng, naive_options), rng, max_steps=20)
         compare(new_game(options, seed, naive_options), rng, max_steps=3)
 
 
@@ -62,7 +62,7 @@ FLIPS = [
 def test_random_positions_agree() -> None:
     rng = random.Random(1)
     for _ in range(200):
-        compare(random_position(random_options(rng), rng), rng, max_steps=16)
+        compare(random_position(random_options(rng), rng), rng, max_steps=20)
 
 
 def test_positions_of_the_presets_agree() -> None:
@@ -70,7 +70,7 @@ def test_positions_of_the_presets_agree() -> None:
     for preset in SPEC.presets:
         options = SPEC.describe(SPEC.make(preset))
         for _ in range(30):
-            compare(random_position(options, rng), rng, max_steps=16)
+            compare(random_position(options, rng), rng, max_steps=20)
 
 
 def test_whole_games_agree() -> None:
