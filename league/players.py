@@ -5,6 +5,7 @@ parser knows nothing of them beyond that.
 
     random                  any legal action
     rules                   the game's rule-based player
+    level:2                 the game's own player of that level
     ismcts:2000             tree search with playouts, no network
     RUN@champion:128        the champion of a training run, named under runs/ or by its folder
     RUN@v12:0               version 12 of it
@@ -53,6 +54,8 @@ class PlayerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Model version of a run; None is its champion."""
     simulations: int = 0
     """Simulations a move; 0 where there is no search."""
+    level: int = 0
+    """Level of the game's own players; 0 for all others."""
 
 
 class RunLocator(Protocol):
@@ -306,6 +309,25 @@ def _parse_ismcts(text: str) -> PlayerSpec | None:
     return PlayerSpec(text=text, kind="ismcts", simulations=simulations)
 
 
+def _parse_level(text: str) -> PlayerSpec | None:
+    head, number = _split(text)
+    if head != "level":
+        return None
+    if number is None or not (number.isascii() and number.isdecimal()) or int(number) < 1:
+        raise PlayerError(f"player {text!r}: no level; allowed are numbers from 1, as level:2")
+    return PlayerSpec(text=text, kind="level", level=int(number))
+
+
+def _build_level(player: ResolvedPlayer, context: PlayContext) -> Player:
+    levels = context.spec.levels
+    if player.spec.level > len(levels):
+        allowed = f"level:1 to level:{len(levels)}" if levels else "none"
+        raise PlayerError(
+            f"player {player.spec.text!r}: levels of {context.spec.name} are {allowed}"
+        )
+    return build_player(resolve(parse_player(levels[player.spec.level - 1])), context)
+
+
 def _parse_run(text: str) -> PlayerSpec | None:
     head, number = _split(text)
     run, at, word = head.rpartition("@")
@@ -347,6 +369,7 @@ register_kind(
         lambda player, context: RulePlayer(context.spec, context.game),
     )
 )
+register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
 register_kind(
     PlayerKind(

@@ -172,6 +172,7 @@ SPEC = register(
         max_actions=MAX_ACTIONS,
         max_plies=MAX_PLIES,
         statistics=("durak", "drawn", "out_with_bout", "takes", "cards_taken"),
+        levels=("random", "rules"),
         format_action=format_action,
         format_view=format_view,
         state_from_document=state_from_document,

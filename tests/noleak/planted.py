@@ -227,8 +227,10 @@ def taken_cards_forgotten() -> Subject:
     def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
         forgetful = view.copy()
         forgetful.known[:] = 0
+        forgetful.facts = 0  # they are about hands that have no place for a taken card
         durak.determinize(game, forgetful, seat, rng, out)
         out.known[:] = view.known
+        out.facts = view.facts
 
     return subject_with(durak, determinize=determinize)
 
