@@ -369,8 +369,8 @@ register_kind(
         lambda player, context: RulePlayer(context.spec, context.game),
     )
 )
-register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
+register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(
     PlayerKind(
         "run",
