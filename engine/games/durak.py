@@ -30,7 +30,7 @@ from engine.games.durak_encoder_d import (
     encode_actions_d,
     encode_view_d,
 )
-from engine.games.durak_levels import greedy_action
+from engine.games.durak_levels import DEEPER_AT_THE_END, greedy_action, guess, order_actions
 from engine.games.durak_play import play, refill, unseen_draws
 from engine.games.durak_rules import write_actions
 from engine.games.durak_state import (
@@ -44,7 +44,7 @@ from engine.games.durak_state import (
     Durak,
 )
 from engine.games.durak_text import format_action, format_view, state_from_document
-from engine.games.durak_worlds import draw_world, write_view
+from engine.games.durak_worlds import draw_world, has_one_world, write_view
 
 SUITS, REPORT_D, REPORT_D_TRANSFER = 0, 1, 2
 """Codes of the encoders."""
@@ -139,6 +139,22 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
     return greedy_action(game, view)
 
 
+def static_value(game: Any, state: Any, side: Any) -> Any:
+    return guess(game, state, side)
+
+
+def rank_actions(game: Any, state: Any, actions: Any, count: Any, most: Any) -> Any:
+    return order_actions(game, state, actions, count, most)
+
+
+def extra_depth(game: Any, view: Any) -> Any:
+    return DEEPER_AT_THE_END if view.stock_size == 0 else 0
+
+
+def is_certain(game: Any, view: Any, seat: Any) -> Any:
+    return has_one_world(game, view, seat)
+
+
 SPEC = register(
     GameSpec(
         name="durak",
@@ -172,7 +188,7 @@ SPEC = register(
         max_actions=MAX_ACTIONS,
         max_plies=MAX_PLIES,
         statistics=("durak", "drawn", "out_with_bout", "takes", "cards_taken"),
-        levels=("random", "rules"),
+        levels=("random", "rules", "pimc:25x4", "pimc:300x6"),
         format_action=format_action,
         format_view=format_view,
         state_from_document=state_from_document,

@@ -218,3 +218,14 @@ def draw_world(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
     shuffle_cards(game, out, seat, rng)
     if out.facts != 0:
         _draw_until_facts_fit(game, out, seat, rng)
+
+
+@kernel
+def has_one_world(game: Any, view: Any, seat: Any) -> Any:
+    """Return whether ``seat`` knows where every card lies."""
+    in_stock = max(np.int64(view.stock_size) - 1, 0)
+    holders = 0
+    for other in range(game.players):
+        if other != seat and view.sizes[other] > popcount(view.known[other]):
+            holders += 1
+    return (in_stock == 0 and holders <= 1) or (in_stock == 1 and holders == 0)
