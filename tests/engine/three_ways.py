@@ -36,7 +36,7 @@ from tests.playthroughs.generate import all_presets
 
 SMALL = ("kuhn", "leduc")
 CUARENTA_PLIES = 60
-DURAK_PLIES = 80
+DURAK_PLIES = 40
 DURAK_SWITCHES = ("transfer_show_trump", "swap_trump_six", "multi_card_attack", "redeal")
 MANY, FEW = 24, 6
 """Simulations of a search on the small games, and on Cuarenta."""
