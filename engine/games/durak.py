@@ -131,8 +131,6 @@ def statistics(game: Any, state: Any, out: Any) -> Any:
         out[side, 0] = 1.0 if state.durak == side else 0.0
         out[side, 1] = 1.0 if state.phase == OVER and state.durak == NOBODY else 0.0
         out[side, 2] = state.finished[side]
-        out[side, 3] = state.takes[side]
-        out[side, 4] = state.cards_taken[side]
 
 
 def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
@@ -187,7 +185,7 @@ SPEC = register(
         ),
         max_actions=MAX_ACTIONS,
         max_plies=MAX_PLIES,
-        statistics=("durak", "drawn", "out_with_bout", "takes", "cards_taken"),
+        statistics=("durak", "drawn", "place"),
         levels=("random", "rules", "pimc:25x4", "pimc:300x6"),
         format_action=format_action,
         format_view=format_view,

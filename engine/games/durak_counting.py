@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.bits import U0, bit, lowest, popcount, without_lowest
-from engine.games.durak_rules import suit_cards, table_cards
+from engine.games.durak_rules import known_cards, low_trump_of, suit_cards
 from engine.games.durak_state import (
     ALL_CARDS,
     HAND_SIZE,
@@ -58,14 +58,9 @@ class Places(NamedTuple):
 
 
 @kernel
-def unseen_cards(game: Any, view: Any, seat: Any) -> Any:
+def unseen_cards(view: Any, seat: Any) -> Any:
     """Return the cards whose place ``seat`` does not know: in other hands or in the stock."""
-    seen = view.hands[seat] | view.discard | table_cards(view)
-    for other in range(game.players):
-        seen |= view.known[other]
-    if view.stock_size > 0:
-        seen |= bit(view.stock[0])
-    return ALL_CARDS & ~seen
+    return ALL_CARDS & ~(view.hands[seat] | view.seen)
 
 
 @kernel
@@ -78,7 +73,7 @@ def new_places(game: Any, view: Any, seat: Any) -> Any:
     for h in range(game.players - 1):
         other = (seat + 1 + h) % game.players
         seats[h] = other
-        sizes[h] = np.int64(view.sizes[other]) - popcount(view.known[other])
+        sizes[h] = np.int64(view.sizes[other]) - popcount(known_cards(view, other))
         count = 0
         for given in range(HAND_SIZE, np.int64(view.given[other]) + 1):
             if given > HAND_SIZE:
@@ -226,7 +221,7 @@ def count_hands(view: Any, seat: Any, places: Any, unseen: Any, rng: Any, out: A
     ``out`` already holds the rest, and the known cards of the other hands or more.
     """
     first_low = 0
-    last_low = int(view.low_trump[seat]) - 1  # another seat was dealt a lower one
+    last_low = int(low_trump_of(view, seat)) - 1  # another seat was dealt a lower one
     if view.facts & NOBODY_HAD_TRUMP:
         first_low, last_low = NO_TRUMP, NO_TRUMP
     elif view.first_attacker == seat:
@@ -250,7 +245,7 @@ def count_hands(view: Any, seat: Any, places: Any, unseen: Any, rng: Any, out: A
             best[:] = split
     for h in range(_HIDDEN):
         if places.seats[h] != NOBODY:
-            out.hands[places.seats[h]] = view.known[places.seats[h]]
+            out.hands[places.seats[h]] = known_cards(view, places.seats[h])
     hidden = (
         unseen,
         _low_cards(view, unseen, best_low),

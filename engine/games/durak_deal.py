@@ -14,6 +14,7 @@ from engine.games.durak_rules import next_active, suit_cards, suit_of
 from engine.games.durak_state import (
     AFTER_LAST_LOSER,
     ALL_CARDS,
+    ALL_UNKNOWN,
     ATTACK,
     HAND_SIZE,
     LOWEST_BEGAN,
@@ -43,26 +44,23 @@ MOST_OF_SUIT = 4
 @kernel
 def clear(state: Any) -> None:
     """Overwrite ``state`` with an empty table."""
-    state.discard = U0
+    state.seen = U0
+    state.covers = U0
     for seat in range(MAX_SEATS):
         state.hands[seat] = U0
-        state.known[seat] = U0
         state.finished[seat] = 0
-        state.takes[seat] = 0
-        state.cards_taken[seat] = 0
-        state.low_trump[seat] = UNKNOWN
         state.given[seat] = 0
         state.sizes[seat] = 0
     for i in range(MAX_STOCK):
         state.stock[i] = NO_CARD
     for i in range(MAX_ATTACKS):
         state.attacks[i] = NO_CARD
-        state.covers[i] = NO_CARD
     for card in range(NUM_CARDS):
         state.first_shown[card] = 0
     state.plies = 0
     state.bouts = 0
     state.beaten = 0
+    state.low_trumps = ALL_UNKNOWN
     state.stock_size = 0
     state.facts = 0
     state.passed = 0
@@ -95,6 +93,7 @@ def start(game: Any, state: Any, seed: Any) -> None:
     for i in range(1, NUM_CARDS - dealt):
         state.stock[NUM_CARDS - dealt - i] = cards[dealt + i]
     state.turned_up = state.stock[0]
+    state.seen = bit(state.turned_up)
     state.trump = suit_of(state.turned_up)
     attacker = _first_attacker(game, state, seed)
     state.first_attacker = attacker
@@ -142,11 +141,14 @@ def _first_attacker(game: Any, state: Any, seed: Any) -> Any:
     if game.first_attacker == LOWEST_TRUMP:
         best = np.int64(NO_TRUMP)
         attacker = NOBODY
+        lows = np.int64(ALL_UNKNOWN)
         for seat in range(game.players):
-            state.low_trump[seat] = lowest_trump(state, state.hands[seat])
-            if state.low_trump[seat] < best:
-                best = np.int64(state.low_trump[seat])
+            low = np.int64(lowest_trump(state, state.hands[seat]))
+            lows ^= (low ^ UNKNOWN) << (4 * seat)
+            if low < best:
+                best = low
                 attacker = seat
+        state.low_trumps = lows
         if attacker != NOBODY:
             state.facts |= LOWEST_BEGAN
             return attacker

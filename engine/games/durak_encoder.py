@@ -19,6 +19,8 @@ from engine.games.durak_counting import unseen_cards
 from engine.games.durak_levels import cost_of
 from engine.games.durak_rules import (
     cards_beating,
+    discarded,
+    known_cards,
     rank_of,
     ranks_in,
     room_left,
@@ -94,16 +96,17 @@ def suit_places(game: Any, view: Any, seat: Any, places: Any) -> None:
     """Write the place of each suit in the observer's order to ``places`` (int64[4])."""
     trump = np.int64(view.trump)
     table = table_cards(view)
+    discard = discarded(view)
     known = U0
     for other in range(game.players):
         if other != seat:
-            known |= view.known[other]
+            known |= known_cards(view, other)
     keys = np.empty(NUM_SUITS, np.uint64)
     for suit in range(NUM_SUITS):
         shift = np.uint64(NUM_RANKS * suit)
         key = (view.hands[seat] >> shift) & SUIT_BITS
         key = (key << np.uint64(NUM_RANKS)) | ((table >> shift) & SUIT_BITS)
-        key = (key << np.uint64(NUM_RANKS)) | ((view.discard >> shift) & SUIT_BITS)
+        key = (key << np.uint64(NUM_RANKS)) | ((discard >> shift) & SUIT_BITS)
         keys[suit] = (key << np.uint64(NUM_RANKS)) | ((known >> shift) & SUIT_BITS)
     for suit in range(NUM_SUITS):
         place = 0 if suit == trump else 1
@@ -128,7 +131,7 @@ def _encode_seat(view: Any, seat: Any, out: Any) -> None:
     """Write what belongs to one seat to ``out`` (float32[SEAT_FEATURES])."""
     size = np.int64(view.sizes[seat])
     out[0] = np.float32(size) / np.float32(6.0)
-    out[1] = np.float32(size - popcount(view.known[seat])) / np.float32(6.0)
+    out[1] = np.float32(size - popcount(known_cards(view, seat))) / np.float32(6.0)
     if size < 3:
         out[2 + size] = 1.0
     out[5] = 1.0 if view.finished[seat] > 0 else 0.0
@@ -144,8 +147,7 @@ def _encode_table(view: Any, places: Any, out: Any) -> None:
     for i in range(view.num_attacks):
         section = O_COVERED if i < view.num_covers else O_OPEN
         _write_cards(bit(view.attacks[i]), places, out, section)
-    for i in range(view.num_covers):
-        _write_cards(bit(view.covers[i]), places, out, O_COVERS)
+    _write_cards(view.covers, places, out, O_COVERS)
     ranks = ranks_in(table_cards(view))
     while ranks != U0:
         out[O_RANKS + lowest(ranks)] = 1.0
@@ -186,13 +188,14 @@ def encode_view(game: Any, view: Any, seat: Any, out: Any) -> None:
     places = np.empty(NUM_SUITS, np.int64)
     suit_places(game, view, seat, places)
     _write_cards(view.hands[seat], places, out, O_HAND)
-    _write_cards(view.known[seat], places, out, O_SHOWN)
-    _write_cards(view.discard, places, out, O_DISCARD)
-    _write_cards(unseen_cards(game, view, seat), places, out, O_UNSEEN)
+    _write_cards(known_cards(view, seat), places, out, O_SHOWN)
+    _write_cards(discarded(view), places, out, O_DISCARD)
+    _write_cards(unseen_cards(view, seat), places, out, O_UNSEEN)
     for relative in range(game.players):
         other = (seat + relative) % game.players
         if relative > 0:
-            _write_cards(view.known[other], places, out, O_KNOWN + (relative - 1) * NUM_CARDS)
+            section = O_KNOWN + (relative - 1) * NUM_CARDS
+            _write_cards(known_cards(view, other), places, out, section)
         first = O_SEATS + relative * SEAT_FEATURES
         _encode_seat(view, other, out[first : first + SEAT_FEATURES])
     _encode_table(view, places, out)
@@ -245,7 +248,7 @@ def encode_actions(game: Any, view: Any, actions: Any, count: Any, out: Any) -> 
     seat = np.int64(view.to_move)
     places = np.empty(NUM_SUITS, np.int64)
     suit_places(game, view, seat, places)
-    unseen = unseen_cards(game, view, seat)
+    unseen = unseen_cards(view, seat)
     for i in range(count):
         features = out[i]
         for k in range(ACTION_SIZE):
@@ -297,7 +300,7 @@ def _encode_cards(view: Any, cards: Any, kept: Any, unseen: Any, out: Any) -> No
     for level in range(min(popcount(unseen & of_rank), 3)):
         out[A_UNSEEN + level] = 1.0
     out[A_BEATERS] = np.float32(popcount(unseen & beaters)) / np.float32(12.0)
-    out[A_BEATERS + 1] = 1.0 if view.known[view.defender] & beaters != U0 else 0.0
+    out[A_BEATERS + 1] = 1.0 if known_cards(view, view.defender) & beaters != U0 else 0.0
     in_suit = popcount(kept & suit_cards(suit_of(card)))
     out[A_SUIT_LEFT] = np.float32(in_suit) / np.float32(6.0)
 

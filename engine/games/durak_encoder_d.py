@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.bits import U0, bit, lowest, without_lowest
-from engine.games.durak_rules import rank_of, table_cards
+from engine.bits import U0, lowest, without_lowest
+from engine.games.durak_rules import discarded, known_cards, rank_of, table_cards
 from engine.games.durak_state import (
     ALL_CARDS,
     DEFEND,
@@ -72,16 +72,19 @@ def encode_view_d(game: Any, view: Any, seat: Any, out: Any) -> None:
         if other != seat:
             others += np.int64(view.sizes[other])
             # A card of the stock's bottom is known too, and was never shown by anybody.
-            for card in range(NUM_CARDS):
-                if view.known[other] & bit(card) != U0 and view.first_shown[card] != 0:
+            known = known_cards(view, other)
+            while known != U0:
+                card = lowest(known)
+                known = without_lowest(known)
+                if view.first_shown[card] != 0:
                     out[D_TAKEN + card] = 1.0
     _write_cards(own, out, D_HAND)
     for i in range(view.num_attacks):
         out[D_ATTACKS + np.int64(view.attacks[i])] = 1.0
-    for i in range(view.num_covers):
-        out[D_COVERS + np.int64(view.covers[i])] = 1.0
-    _write_cards(view.discard, out, D_DISCARD)
-    _write_cards(ALL_CARDS & ~(own | table_cards(view) | view.discard), out, D_UNSEEN)
+    discard = discarded(view)
+    _write_cards(view.covers, out, D_COVERS)
+    _write_cards(discard, out, D_DISCARD)
+    _write_cards(ALL_CARDS & ~(own | table_cards(view) | discard), out, D_UNSEEN)
     out[D_TRUMP + np.int64(view.trump)] = 1.0
     out[D_TURNED_UP + rank_of(view.turned_up)] = 1.0
     out[D_STOCK] = np.float32(view.stock_size) / np.float32(MAX_STOCK)

@@ -45,8 +45,9 @@ from engine.rules import CHANCE, TERMINAL
 @kernel
 def _reveal(state: Any, seat: Any, card: Any) -> None:
     """Note that all see ``card``, which ``seat`` holds and perhaps nobody has seen before."""
-    if state.first_shown[card] == 0 and state.known[seat] & bit(card) == U0:
+    if state.seen & bit(card) == U0:
         state.first_shown[card] = seat * SHOWN_SEAT + np.int64(state.given[seat])
+        state.seen |= bit(card)
 
 
 @kernel
@@ -54,7 +55,6 @@ def _leave_hand(state: Any, seat: Any, card: Any) -> None:
     """Take ``card`` out of the hand of ``seat``; all see it."""
     _reveal(state, seat, card)
     state.hands[seat] &= ~bit(card)
-    state.known[seat] &= ~bit(card)
     state.sizes[seat] -= 1
 
 
@@ -71,7 +71,7 @@ def _put_card(state: Any, seat: Any, card: Any) -> None:
     """Play a card: an attack, a cover, or a card thrown in."""
     if state.phase == DEFEND:
         _leave_hand(state, seat, card)
-        state.covers[state.num_covers] = card
+        state.covers |= bit(card)
         state.num_covers += 1
         if state.num_covers == state.num_attacks:
             state.phase = THROW_IN
@@ -101,7 +101,6 @@ def _swap(state: Any, seat: Any) -> None:
     state.stock[0] = six
     state.turned_up = six
     state.hands[seat] |= bit(card)
-    state.known[seat] |= bit(card)
     state.sizes[seat] += 1
 
 
@@ -116,7 +115,6 @@ def play(game: Any, state: Any, code: Any) -> None:
     elif code == PASS and state.phase == DEFEND:
         state.phase = TAKING
         state.passed = 0
-        state.takes[seat] += 1
     elif code == PASS:
         state.passed |= 1 << seat
     elif code < SHOW:
@@ -124,7 +122,6 @@ def play(game: Any, state: Any, code: Any) -> None:
         _pass_on(game, state, seat)
     elif code < SWAP:
         _reveal(state, seat, code - SHOW)
-        state.known[seat] |= bit(code - SHOW)
         _pass_on(game, state, seat)
     elif code == SWAP:
         _swap(state, seat)
@@ -174,17 +171,14 @@ def _end_bout(game: Any, state: Any) -> None:
     defender = np.int64(state.defender)
     if state.phase == TAKING:
         state.hands[defender] |= cards
-        state.known[defender] |= cards
         state.sizes[defender] += popcount(cards)
-        state.cards_taken[defender] += popcount(cards)
         state.phase = TAKEN
     else:
-        state.discard |= cards
-        state.beaten += 1
+        state.beaten = 1
         state.phase = BEATEN
     for i in range(state.num_attacks):
         state.attacks[i] = NO_CARD
-        state.covers[i] = NO_CARD
+    state.covers = U0
     state.num_attacks = 0
     state.num_covers = 0
     state.passed = 0
@@ -230,9 +224,7 @@ def refill(game: Any, state: Any) -> None:
             state.stock[state.stock_size] = NO_CARD
             state.hands[seat] |= bit(card)
             state.sizes[seat] += 1
-            if state.stock_size == 0:  # it lay face up
-                state.known[seat] |= bit(card)
-            else:
+            if state.stock_size > 0:  # the last one lay face up
                 state.given[seat] += 1
     open_bout(game, state)
     end_of_plies(game, state)
@@ -245,9 +237,12 @@ def open_bout(game: Any, state: Any) -> None:
     state.bouts += 1
     num_active = 0
     active = NOBODY
+    place = 1
+    for seat in range(game.players):
+        place += 1 if state.finished[seat] > 0 else 0
     for seat in range(game.players):
         if state.stock_size == 0 and state.sizes[seat] == 0 and state.finished[seat] == 0:
-            state.finished[seat] = state.bouts
+            state.finished[seat] = place
         if state.finished[seat] == 0:
             num_active += 1
             active = seat

@@ -15,6 +15,7 @@ from engine.games.durak_state import (
     ATTACKER_THROWS,
     DEFEND,
     EVERY_SUIT,
+    MAX_SEATS,
     MULTI,
     NEIGHBOURS_THROW,
     NUM_RANKS,
@@ -25,6 +26,7 @@ from engine.games.durak_state import (
     SUIT_SETS,
     SWAP,
     TRANSFER,
+    UNKNOWN,
 )
 from engine.jit import kernel
 
@@ -74,9 +76,28 @@ def table_cards(state: Any) -> Any:
     mask = U0
     for i in range(state.num_attacks):
         mask |= bit(state.attacks[i])
-    for i in range(state.num_covers):
-        mask |= bit(state.covers[i])
-    return mask
+    return mask | state.covers
+
+
+@kernel
+def known_cards(state: Any, seat: Any) -> Any:
+    """Return the cards that all know to be in the hand of ``seat``."""
+    return state.hands[seat] & state.seen
+
+
+@kernel
+def discarded(state: Any) -> Any:
+    """Return the cards on the discard pile: those seen that lie nowhere else."""
+    mask = state.seen & ~table_cards(state)
+    for seat in range(MAX_SEATS):
+        mask &= ~state.hands[seat]
+    return mask & ~bit(state.stock[0]) if state.stock_size > 0 else mask
+
+
+@kernel
+def low_trump_of(state: Any, seat: Any) -> Any:
+    """Return the rank of the lowest trump that ``seat`` was dealt, NO_TRUMP or UNKNOWN."""
+    return (np.int64(state.low_trumps) >> (4 * seat)) & UNKNOWN
 
 
 # --- seats and limits -----------------------------------------------------------------------------

@@ -125,10 +125,11 @@ PRESETS: dict[str, Durak] = {
 # --- state ----------------------------------------------------------------------------------------
 NO_CARD = -1
 NOBODY = -1
-UNKNOWN = -1
-"""``low_trump`` of other seats in a view, and in worlds, where nobody asks for it."""
 NO_TRUMP = NUM_RANKS
-"""``low_trump`` of a seat that was dealt no trump."""
+"""Entry of ``low_trumps`` of a seat that was dealt no trump."""
+UNKNOWN = 15
+"""Entry of other seats in a view, and in worlds, where nobody asks for it."""
+ALL_UNKNOWN = 0xFFFF
 
 ATTACK, DEFEND, THROW_IN, TAKING, BEATEN, TAKEN, OVER = range(7)
 """Phases. BEATEN and TAKEN: the bout is over and seats are about to draw (a chance position)."""
@@ -144,22 +145,19 @@ STATE: np.dtype[Any] = np.dtype(
     (
         np.record,
         [
-            ("hands", np.uint64, (MAX_SEATS,)),  # hidden: 0 in the views of other seats
-            ("known", np.uint64, (MAX_SEATS,)),  # cards that all know to be in that hand
-            ("discard", np.uint64),
-            ("finished", np.uint16, (MAX_SEATS,)),  # bout with which the seat went out; 0: it is in
-            ("takes", np.uint16, (MAX_SEATS,)),  # bouts that the seat took
-            ("cards_taken", np.uint16, (MAX_SEATS,)),
+            ("hands", np.uint64, (MAX_SEATS,)),  # hidden: others' views hold what was seen of it
+            ("seen", np.uint64),  # cards that all have seen: where they lie is known to all
+            ("covers", np.uint64),  # on the table
             ("plies", np.uint16),
             ("bouts", np.uint16),  # that have ended
-            ("beaten", np.uint16),  # of those, how many ended on the discard pile
+            ("low_trumps", np.uint16),  # hidden: four bits a seat, rank of the lowest trump dealt
             ("stock", np.int8, (MAX_STOCK,)),  # drawn from the end; hidden but for [0], turned up
             ("attacks", np.int8, (MAX_ATTACKS,)),  # in the order of play; NO_CARD beyond
-            ("covers", np.int8, (MAX_ATTACKS,)),  # of the attack at the same place
             ("first_shown", np.uint8, (NUM_CARDS,)),  # 0: never seen; see SHOWN_SEAT
-            ("low_trump", np.int8, (MAX_SEATS,)),  # hidden: rank of the lowest trump dealt
+            ("finished", np.int8, (MAX_SEATS,)),  # place, 1 for who went out first; 0: it is in
             ("given", np.int8, (MAX_SEATS,)),  # cards that came into the hand unseen by others
             ("sizes", np.int8, (MAX_SEATS,)),  # cards in hand
+            ("beaten", np.int8),  # whether a bout ended on the discard pile
             ("stock_size", np.int8),  # with the card turned up
             ("trump", np.int8),  # suit
             ("turned_up", np.int8),  # card at the bottom of the stock, also after it was drawn

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.games.durak_deal import clear
 from engine.games.durak_play import finish, play, refill
-from engine.games.durak_rules import next_active, write_actions
+from engine.games.durak_rules import discarded, known_cards, next_active, write_actions
 from engine.games.durak_state import (
     DEFEND,
     MAX_ACTIONS,
@@ -29,10 +29,12 @@ from engine.games.durak_state import (
     SUIT_NAMES,
     SUIT_SETS,
     SWAP,
+    TAKING,
     TRANSFER,
 )
 from engine.rules import CHANCE, TERMINAL
 
+OPEN_PHASES = (DEFEND, TAKING)
 PHASE_NAMES = ("attack", "defend", "throw in", "taking", "beaten", "taken", "over")
 
 
@@ -105,22 +107,21 @@ def _turn(view: Any) -> str:
 def format_view(game: Any, view: Any, seat: int) -> str:
     """Return a view in five lines."""
     seats = range(game.players)
-    covers = [card_name(int(card)) for card in view.covers[: view.num_covers]]
-    table = []
-    for i in range(view.num_attacks):
-        cover = f"/{covers[i]}" if i < len(covers) else ""
-        table.append(card_name(int(view.attacks[i])) + cover)
+    attacks = [card_name(int(card)) for card in view.attacks[: view.num_attacks]]
+    table = " ".join(attacks[: view.num_covers]) or "-"
+    table += f" covered by {text_of(view.covers)}" if view.num_covers else ""
+    table += f" open {' '.join(attacks[view.num_covers :])}" if view.phase in OPEN_PHASES else ""
     passed = [str(other) for other in seats if int(view.passed) >> other & 1]
-    known = [f" {text_of(view.known[other])}" for other in seats if other != seat]
+    known = [f" {text_of(known_cards(view, other))}" for other in seats if other != seat]
     turned_up = card_name(int(view.turned_up))
     lines = [
         f"ply {int(view.plies)} bout {int(view.bouts)} {PHASE_NAMES[view.phase]}: {_turn(view)}",
         f"seat {seat} holds {text_of(view.hands[seat])}",
-        f"seat {int(view.attacker)} attacks {int(view.defender)} table {' '.join(table) or '-'}"
+        f"seat {int(view.attacker)} attacks {int(view.defender)} table {table}"
         + (f" passed {' '.join(passed)}" if passed else ""),
         f"cards in hand {' '.join(str(int(view.sizes[other])) for other in seats)}"
         f" stock {int(view.stock_size)} trump {turned_up}"
-        f" discard {int(view.discard).bit_count()}",
+        f" discard {int(discarded(view)).bit_count()}",
         "known of the others" + ",".join(known),
     ]
     return "\n".join(lines)
@@ -204,7 +205,7 @@ def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
         state.hands[seat] = _mask(cards)
         state.sizes[seat] = state.given[seat] = len(cards)
         state.finished[seat] = 0 if cards or stock else 1
-    state.discard = _mask(deck.left)
+    state.seen = _mask([*deck.left, *stock[-1:]])
     state.bouts = 1
     state.beaten = 1 if document.get("discard_count", len(deck.left)) else 0
     _seat(game, state, document)

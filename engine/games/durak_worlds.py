@@ -23,8 +23,9 @@ import numpy as np
 from engine.bits import U0, bit, fill_cards, lowest, popcount, without_lowest
 from engine.games.durak_counting import GIVEN, count_hands, new_places, unseen_cards
 from engine.games.durak_deal import has_five
-from engine.games.durak_rules import rank_of, suit_cards
+from engine.games.durak_rules import known_cards, low_trump_of, rank_of, suit_cards
 from engine.games.durak_state import (
+    ALL_UNKNOWN,
     HAND_SIZE,
     LOWEST_BEGAN,
     MAX_ATTACKS,
@@ -47,7 +48,8 @@ MAX_TRIES = 40
 @kernel
 def copy_public(state: Any, out: Any) -> None:
     """Copy everything that all seats see, and the card turned up with it."""
-    out.discard = state.discard
+    out.seen = state.seen
+    out.covers = state.covers
     out.plies = state.plies
     out.bouts = state.bouts
     out.beaten = state.beaten
@@ -66,15 +68,11 @@ def copy_public(state: Any, out: Any) -> None:
     out.num_covers = state.num_covers
     out.durak = state.durak
     for seat in range(MAX_SEATS):
-        out.known[seat] = state.known[seat]
         out.finished[seat] = state.finished[seat]
-        out.takes[seat] = state.takes[seat]
-        out.cards_taken[seat] = state.cards_taken[seat]
         out.given[seat] = state.given[seat]
         out.sizes[seat] = state.sizes[seat]
     for i in range(MAX_ATTACKS):
         out.attacks[i] = state.attacks[i]
-        out.covers[i] = state.covers[i]
     for card in range(NUM_CARDS):
         out.first_shown[card] = state.first_shown[card]
     for i in range(1, MAX_STOCK):
@@ -85,25 +83,23 @@ def copy_public(state: Any, out: Any) -> None:
 @kernel
 def write_view(state: Any, seat: Any, out: Any) -> None:
     """Overwrite ``out`` with the knowledge of ``seat``."""
-    own = state.hands[seat]
-    low = state.low_trump[seat]
+    low = low_trump_of(state, seat) ^ UNKNOWN
     copy_public(state, out)
     for other in range(MAX_SEATS):
-        out.hands[other] = U0
-        out.low_trump[other] = UNKNOWN
-    out.hands[seat] = own
-    out.low_trump[seat] = low
+        hand = state.hands[other] if other == seat else known_cards(state, other)
+        out.hands[other] = hand
+    out.low_trumps = ALL_UNKNOWN ^ (low << (4 * seat))
 
 
 @kernel
 def shuffle_cards(game: Any, out: Any, seat: Any, rng: Any) -> None:
     """Deal the unseen cards at random to the other hands and the stock of ``out``."""
     cards = np.empty(NUM_CARDS, np.uint8)
-    left = fill_cards(unseen_cards(game, out, seat), cards)
+    left = fill_cards(unseen_cards(out, seat), cards)
     for other in range(game.players):
         if other == seat:
             continue
-        hand = out.known[other]
+        hand = known_cards(out, other)
         for _ in range(np.int64(out.sizes[other]) - popcount(hand)):
             pick = below(rng, left)
             left -= 1
@@ -153,13 +149,13 @@ def _fitting(out: Any, seat: Any, places: Any, rng: Any) -> Any:
     trumps = suit_cards(out.trump)
     lows = np.full(MAX_SEATS, NO_TRUMP, np.int64)
     if not none_dealt:
-        lows[seat] = out.low_trump[seat]
+        lows[seat] = low_trump_of(out, seat)
     fitting = NO_FIVE_OF_SUIT
     for h in range(places.seats.shape[0]):
         other = places.seats[h]
         if other == NOBODY:
             continue
-        dealt = _draw_dealt(places, h, out.hands[other] & ~out.known[other], rng)
+        dealt = _draw_dealt(places, h, out.hands[other] & ~out.seen, rng)
         if dealt & trumps != U0:
             lows[other] = rank_of(lowest(dealt & trumps))
         if has_five(dealt):
@@ -183,7 +179,7 @@ def _is_open(places: Any, out: Any) -> Any:
 @kernel
 def _draw_until_facts_fit(game: Any, out: Any, seat: Any, rng: Any) -> None:
     """Draw the hidden cards of ``out`` anew until they agree with the facts of the deal."""
-    unseen = unseen_cards(game, out, seat)
+    unseen = unseen_cards(out, seat)
     facts = np.int64(out.facts)
     of_trumps = facts & (LOWEST_BEGAN | NOBODY_HAD_TRUMP)
     if unseen & suit_cards(out.trump) == U0 and facts & NO_FIVE_OF_SUIT == 0:
@@ -226,6 +222,6 @@ def has_one_world(game: Any, view: Any, seat: Any) -> Any:
     in_stock = max(np.int64(view.stock_size) - 1, 0)
     holders = 0
     for other in range(game.players):
-        if other != seat and view.sizes[other] > popcount(view.known[other]):
+        if other != seat and view.sizes[other] > popcount(known_cards(view, other)):
             holders += 1
     return (in_stock == 0 and holders <= 1) or (in_stock == 1 and holders == 0)

@@ -15,6 +15,7 @@ import numpy as np
 
 from engine import rules
 from engine.game import get_spec
+from engine.games.durak_rules import discarded, known_cards, low_trump_of
 from engine.rules import CHANCE, TERMINAL
 from tests.naive.durak import DECK, SUITS, NaiveDurak, holder_of_lowest_trump, lowest_trump
 
@@ -84,9 +85,9 @@ class Pair:
         state, naive = self.state, self.naive
         size = int(state.stock_size)
         stock = [DECK[card] for card in state.stock[:size][::-1]]
-        table = [*state.attacks[: state.num_attacks], *state.covers[: state.num_covers]]
         places = [names(hand) for hand in state.hands]
-        places += [names(state.discard), stock, [DECK[card] for card in table]]
+        places += [names(discarded(state)), stock, names(state.covers)]
+        places += [[DECK[card] for card in state.attacks[: state.num_attacks]]]
         expect("cards", ordered(card for place in places for card in place), DECK)
         expect("stock", stock, naive.stock)
         for seat in range(self.num_seats):
@@ -100,33 +101,29 @@ class Pair:
         view, seats = self.views[seat], range(self.num_seats)
         current = int(rules.current_seat(self.game, view))
         attacks = [DECK[card] for card in view.attacks[: view.num_attacks]]
-        covers = [DECK[card] for card in view.covers[: view.num_covers]]
-        table = [[card, *covers[i : i + 1]] for i, card in enumerate(attacks)]
         over = current == TERMINAL
         shown = {
             DECK[card]: divmod(int(code), 64) for card, code in enumerate(view.first_shown) if code
         }
         return {
             "hand": names(view.hands[seat]),
-            "hidden": [int(view.hands[other]) for other in range(4) if other != seat]
-            + [int(view.low_trump[other]) for other in range(4) if other != seat],
+            "others": [names(view.hands[other]) for other in seats if other != seat],
+            "hidden": [int(low_trump_of(view, other)) for other in range(4) if other != seat],
             "stock": (int(view.stock_size), [int(card) for card in view.stock if card >= 0]),
-            "beyond": {int(c) for c in (*view.attacks[len(attacks) :], *view.covers[len(covers) :])}
-            <= {-1},
-            "known": [names(view.known[other]) for other in seats],
+            "beyond": {int(card) for card in view.attacks[len(attacks) :]} <= {-1},
+            "known": [names(known_cards(view, other)) for other in seats],
             "sizes": [int(view.sizes[other]) for other in seats],
             "given": [int(view.given[other]) for other in seats],
             "shown": shown,
-            "discard": names(view.discard),
-            "table": table,
+            "discard": names(discarded(view)),
+            "table": (attacks, names(view.covers), int(view.num_covers)),
             "trump": (SUITS[view.trump], DECK[view.turned_up]),
             "phase": None if over else PHASES[view.phase],
             "roles": None if over else (int(view.attacker), int(view.defender)),
             "defender_cards": None if over or current < 0 else int(view.defender_cards),
             "passed": {o for o in seats if not over and int(view.passed) >> o & 1},
             "out": {other: int(view.finished[other]) for other in seats if view.finished[other]},
-            "counts": (int(view.plies), int(view.bouts), int(view.beaten)),
-            "takes": [(int(view.takes[o]), int(view.cards_taken[o])) for o in seats],
+            "counts": (int(view.plies), int(view.bouts), bool(view.beaten)),
             "to_move": None if current < 0 else current,
             "over": over,
             "durak": int(view.durak),
@@ -136,9 +133,13 @@ class Pair:
         """Return the same from the twin."""
         naive = self.naive
         over = naive.over
+        covers = [card for pair in naive.table for card in pair[1:]]
         return {
             "hand": ordered(naive.hands[seat]),
-            "hidden": [0] * 3 + [-1] * 3,
+            "others": [
+                ordered(naive.known[other]) for other in range(self.num_seats) if other != seat
+            ],
+            "hidden": [15] * 3,
             "stock": (len(naive.stock), [DECK.index(card) for card in naive.stock[-1:]]),
             "beyond": True,
             "known": [ordered(cards) for cards in naive.known],
@@ -146,15 +147,14 @@ class Pair:
             "given": naive.given,
             "shown": naive.first_shown,
             "discard": ordered(naive.discard),
-            "table": naive.table,
+            "table": ([pair[0] for pair in naive.table], ordered(covers), len(covers)),
             "trump": (naive.trump, naive.turned_up),
             "phase": None if over else naive.phase,
             "roles": None if over else (naive.attacker, naive.defender),
             "defender_cards": None if naive.to_move() is None else naive.defender_cards,
             "passed": naive.passed if not over else set(),
             "out": naive.out,
-            "counts": (naive.num_plies, naive.num_bouts, naive.num_beaten),
-            "takes": list(zip(naive.takes, naive.num_taken, strict=True)),
+            "counts": (naive.num_plies, naive.num_bouts, naive.num_beaten > 0),
             "to_move": naive.to_move(),
             "over": over,
             "durak": naive.durak,
@@ -252,7 +252,7 @@ def compare_first_attacker(naive: NaiveDurak, state: Any) -> None:
         expect("first attacker", attacker, holder)
     for seat, hand in enumerate(naive.hands):
         low = lowest_trump(hand, naive.trump)
-        expect("lowest trump", int(state.low_trump[seat]), 9 if low is None else low)
+        expect("lowest trump", int(low_trump_of(state, seat)), 9 if low is None else low)
 
 
 def random_position(
@@ -295,7 +295,7 @@ def to_engine(game: Any, naive: NaiveDurak, rng: random.Random) -> Any:
     state = SPEC.new_state()
     rules.deal(game, state, np.uint64(rng.getrandbits(64)))  # what is not set below is cleared
     state.facts = 0
-    state.low_trump[:] = -1
+    state.low_trumps = 0xFFFF
     for seat, hand in enumerate(naive.hands):
         state.hands[seat] = mask_of(hand)
         state.sizes[seat] = state.given[seat] = len(hand)
@@ -304,13 +304,13 @@ def to_engine(game: Any, naive: NaiveDurak, rng: random.Random) -> Any:
     state.stock[:] = -1
     state.stock[:size] = [DECK.index(card) for card in naive.stock[::-1]]
     state.stock_size = size
-    state.discard = mask_of(naive.discard)
+    state.seen = mask_of([*naive.discard, *naive.stock[-1:]])
     state.trump = SUITS.index(naive.trump)
     state.turned_up = DECK.index(naive.turned_up)
     state.attacker = state.first_attacker = state.to_move = naive.attacker
     state.defender, state.defender_cards = naive.defender, naive.defender_cards
     state.plies, state.bouts = naive.num_plies, naive.num_bouts
-    state.beaten = naive.num_beaten
+    state.beaten = naive.num_beaten > 0
     return state
 
 

@@ -137,22 +137,19 @@ def _durak_history(state: Any, seat: int) -> tuple[int | None, ...]:
 
 def durak_knowledge(game: Any, state: Any, seat: int) -> worlds.DurakKnowledge:
     """Return what ``seat`` knows of the cards that it does not see."""
-    table = [int(card) for card in (*state.attacks, *state.covers) if card >= 0]
-    bottom = [int(state.stock[0])] if state.stock_size > 0 else []
-    seen = _cards(state.hands[seat]) | _cards(state.discard) | {*table, *bottom}
+    seen = _cards(state.hands[seat]) | _cards(state.seen)
     others = {}
     for other in range(game.players):
         if other != seat:
-            known = _cards(state.known[other])
-            seen |= known
+            known = _cards(state.hands[other]) & _cards(state.seen)
             hidden = int(state.sizes[other]) - len(known)
             others[other] = worlds.DurakSeat(hidden, _durak_history(state, other))
-    facts, low = int(state.facts), int(state.low_trump[seat])
+    facts, low = int(state.facts), int(state.low_trumps) >> 4 * seat & 15
     return worlds.DurakKnowledge(
         unseen=frozenset(range(36)) - seen,
         others=others,
         seat=seat,
-        own_low=low if 0 <= low < 9 else None,
+        own_low=low if low < 9 else None,
         trump=int(state.trump),
         first=int(state.first_attacker) if facts & 1 else None,
         nobody_had_trump=bool(facts & 2),
@@ -162,7 +159,7 @@ def durak_knowledge(game: Any, state: Any, seat: int) -> worlds.DurakKnowledge:
 
 def _durak_world(game: Any, state: Any, seat: int) -> worlds.DurakWorld:
     hands = tuple(
-        _cards(state.hands[other]) - _cards(state.known[other])
+        _cards(state.hands[other]) - _cards(state.seen)
         for other in range(game.players)
         if other != seat
     )
@@ -175,9 +172,10 @@ def _change_durak(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.
     changed = _copy(spec, state)
     changed.stock[1 : len(stock) + 1] = stock
     for other, hand in zip(knowledge.others, hands, strict=True):
-        changed.hands[other] = _mask(hand | _cards(state.known[other]))
+        changed.hands[other] = _mask(hand | (_cards(state.hands[other]) & _cards(state.seen)))
         if knowledge.first is not None or knowledge.nobody_had_trump:
-            changed.low_trump[other] = lows[other]
+            others = int(changed.low_trumps) & ~(15 << 4 * other)
+            changed.low_trumps = others | lows[other] << 4 * other
     return changed
 
 
@@ -199,7 +197,8 @@ def _durak_is_possible(game: Any, state: Any, seat: int, drawn: Any) -> bool:
         and [len(hand) for hand in hands]
         == [other.num_hidden for other in knowledge.others.values()]
         and all(
-            _cards(state.known[other]) <= _cards(drawn.hands[other]) for other in knowledge.others
+            _cards(state.hands[other]) & _cards(state.seen) <= _cards(drawn.hands[other])
+            for other in knowledge.others
         )
         and drawn.hands[seat] == state.hands[seat]
         and drawn.stock[0] == state.stock[0]
@@ -210,7 +209,10 @@ def _durak_is_possible(game: Any, state: Any, seat: int, drawn: Any) -> bool:
 DURAK = HiddenPart(
     change=_change_durak,
     change_future=_change_durak_stock,
-    hand=lambda game, state, seat: (int(state.hands[seat]), int(state.low_trump[seat])),
+    hand=lambda game, state, seat: (
+        int(state.hands[seat]),
+        int(state.low_trumps) >> 4 * seat & 15,
+    ),
     world=_durak_world,
     all_worlds=lambda game, state, seat: worlds.all_durak_worlds(
         durak_knowledge(game, state, seat)

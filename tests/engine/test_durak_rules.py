@@ -21,7 +21,7 @@ import pytest
 
 from engine import rules
 from engine.game import get_spec
-from engine.games.durak_rules import cards_beating
+from engine.games.durak_rules import cards_beating, discarded, known_cards
 from engine.games.durak_state import ALL_CARDS
 from engine.games.durak_text import card_name, card_of, cards_of, parse_action
 from engine.play import GameJob, Table
@@ -188,9 +188,9 @@ def test_without_a_trump_in_any_hand_every_seat_may_attack_first(players: int) -
 
 def places(state: Any) -> list[int]:
     """Return every card as often as it lies somewhere."""
-    masks = [*state.hands, state.discard]
+    masks = [*state.hands, discarded(state), state.covers]
     cards = [card for mask in masks for card in range(36) if int(mask) >> card & 1]
-    cards += [int(card) for card in (*state.attacks, *state.covers, *state.stock) if card >= 0]
+    cards += [int(card) for card in (*state.attacks, *state.stock) if card >= 0]
     return sorted(cards)
 
 
@@ -236,7 +236,7 @@ def test_the_turned_up_trump_is_exchanged_for_the_six() -> None:
     hands = [["6H", "7S"], ["8S", "9S"]]
     game, state = line(hands, ["swap"], talon=["6C", "AH"], rules={"swap_trump_six": True})
     assert cards_of(state.hands[0]) == ["AH", "7S"]
-    assert cards_of(state.known[0]) == ["AH"]
+    assert cards_of(known_cards(state, 0)) == ["AH"]
     assert card_name(int(state.stock[0])) == card_name(int(state.turned_up)) == "6H"
     assert legal(game, state) == ["AH", "7S"]
 
@@ -288,7 +288,7 @@ def test_hands_of_unknown_cards_are_filled_from_those_that_are_not_named() -> No
     game, state = position({"trump": "H", "hands": [["7S", "6C"], 6], "talon": 0, "attacker": 0})
     assert state.sizes[1] == 6
     assert places(state) == list(range(36))
-    assert int(state.hands[0] | state.hands[1] | state.discard) == int(ALL_CARDS)
+    assert int(state.hands[0] | state.hands[1] | discarded(state)) == int(ALL_CARDS)
     assert legal(game, state) == ["6C", "7S"]
 
 

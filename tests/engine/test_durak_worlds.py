@@ -23,6 +23,7 @@ from engine.game import get_spec
 from engine.games import durak_worlds
 from engine.games.durak_counting import count_hands, new_places, unseen_cards
 from engine.games.durak_deal import clear
+from engine.games.durak_rules import known_cards
 from engine.games.durak_text import card_of
 from engine.rng import below, make_rng
 from engine.rules import CHANCE, TERMINAL
@@ -83,7 +84,7 @@ def small_position(case: Small) -> tuple[Any, Any, Ways]:
     own = [card_of(name) for name in ("AH", "AD", "KD")]
     state.trump, state.turned_up = HEARTS, card_of("QH")
     state.facts, state.first_attacker = case.facts, case.first
-    state.low_trump[0] = case.own_low
+    state.low_trumps = 0xFFF0 | case.own_low
     state.attacker, state.defender, state.defender_cards = 0, 1, 3
     sizes = [3, 7 - len(case.shown), 2 if case.players == 3 else 0]
     stock = 7 - sum(sizes[1:])
@@ -99,7 +100,7 @@ def small_position(case: Small) -> tuple[Any, Any, Ways]:
         state.hands[seat] = mask_of([places.pop() for _ in range(sizes[seat])])
     state.stock_size = stock
     state.stock[:stock] = [card_of("QH"), *places]
-    state.discard = np.uint64((1 << 36) - 1) & ~mask_of([*own, *hidden, card_of("QH")])
+    state.seen = np.uint64((1 << 36) - 1) & ~mask_of([*own, *hidden])
     return game, state, DURAK.all_worlds(game, state, 0)  # type: ignore[return-value]
 
 
@@ -140,7 +141,7 @@ def p_value(game: Any, state: Any, seat: int, ways: Ways, how: str) -> float:
         if how == "counting":
             durak_worlds.write_view(view, seat, world)
             places = new_places(game, world, seat)
-            unseen = np.uint64(unseen_cards(game, world, seat))
+            unseen = np.uint64(unseen_cards(world, seat))
             count_hands(world, seat, places, unseen, rng, world)
         elif how != "as drawn":
             less = view.copy()
@@ -211,5 +212,5 @@ def test_worlds_of_real_games_keep_every_fact(preset: str) -> None:
             rules.view(game, state, seat, view)
             rules.determinize(game, view, seat, rng, world)
             assert DURAK.is_possible(game, state, seat, world)
-            num_known += sum(int(known).bit_count() for known in view.known)
+            num_known += sum(int(known_cards(view, s)).bit_count() for s in range(game.players))
     assert num_known > 0

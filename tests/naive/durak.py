@@ -63,7 +63,7 @@ class NaiveDurak:
         self.defender_cards = 0
         self.passed: set[int] = set()
         self.out: dict[int, int] = {}
-        """Seats that went out, and the number of the bout."""
+        """Seats that went out, and their place; who goes out together shares one."""
         self.num_bouts = self.num_beaten = self.num_plies = 0
         self.over = False
         self.durak = NOBODY
@@ -73,8 +73,6 @@ class NaiveDurak:
         self.given = [len(hand) for hand in hands]
         self.first_shown: dict[str, tuple[int, int]] = {}
         """Seat that showed a hidden card first, and how many hidden ones it had got by then."""
-        self.takes = [0] * self.num_seats
-        self.num_taken = [0] * self.num_seats
 
     # --- seats ------------------------------------------------------------------------------------
 
@@ -203,7 +201,6 @@ class NaiveDurak:
         self.num_plies += 1
         if move == "take":
             self.phase = "taking"
-            self.takes[seat] += 1
             self.passed = set()
         elif move == "pass":
             self.passed.add(seat)
@@ -265,7 +262,6 @@ class NaiveDurak:
         if self.phase == "taking":
             self.hands[self.defender] += cards
             self.known[self.defender] += cards
-            self.num_taken[self.defender] += len(cards)
             self.phase = "taken"
         else:
             self.discard += cards
@@ -299,9 +295,10 @@ class NaiveDurak:
         """See who is out and whether the game is over; begin the next bout."""
         self.num_bouts += 1
         if not self.stock:
+            place = len(self.out) + 1
             for seat in range(self.num_seats):
                 if not self.hands[seat]:
-                    self.out.setdefault(seat, self.num_bouts)
+                    self.out.setdefault(seat, place)
         left = [seat for seat in range(self.num_seats) if seat not in self.out]
         if not left:
             self.over = True

@@ -226,10 +226,12 @@ def first_attacker_forgotten() -> Subject:
 def taken_cards_forgotten() -> Subject:
     def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
         forgetful = view.copy()
-        forgetful.known[:] = 0
+        for other in range(game.players):
+            if other != seat:
+                forgetful.seen &= ~view.hands[other]
         forgetful.facts = 0  # they are about hands that have no place for a taken card
         durak.determinize(game, forgetful, seat, rng, out)
-        out.known[:] = view.known
+        out.seen = view.seen
         out.facts = view.facts
 
     return subject_with(durak, determinize=determinize)
@@ -256,9 +258,9 @@ def hand_of_another_in_the_view() -> Subject:
 
 def dealt_trump_of_others_in_the_view() -> Subject:
     def view(game: Any, state: Any, seat: Any, out: Any) -> None:
-        lows = state.low_trump.copy()
+        lows = state.low_trumps
         durak.view(game, state, seat, out)
-        out.low_trump[:] = lows
+        out.low_trumps = lows
 
     return subject_with(durak, view=view)
 
