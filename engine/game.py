@@ -14,7 +14,7 @@ import numpy as np
 
 from engine import rules
 
-GAME_MODULES = ("cuarenta", "kuhn", "leduc")
+GAME_MODULES = ("cuarenta", "durak", "kuhn", "leduc")
 """Modules of ``engine.games`` that are registered on first use, in the order they are listed."""
 
 
@@ -101,6 +101,8 @@ class GameSpec:
     """``(game, view, action) -> text``."""
     format_view: Callable[[Any, Any, int], str] = field(default=lambda game, view, seat: str(view))
     """``(game, view, seat) -> text`` for play-throughs, one or more lines."""
+    levels: tuple[str, ...] = ()
+    """Players of rising strength as people write them; the first is ``level:1``."""
     state_from_document: Callable[[Any, Mapping[str, Any]], Any] | None = None
     """``(game, document) -> state`` for the position documents of ``tests/cases``."""
 

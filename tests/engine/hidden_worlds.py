@@ -124,6 +124,103 @@ CUARENTA = HiddenPart(
 )
 
 
+# --- Durak ----------------------------------------------------------------------------------------
+
+
+def _durak_history(state: Any, seat: int) -> tuple[int | None, ...]:
+    history: list[int | None] = []
+    for given in range(6, int(state.given[seat]) + 1):
+        history += [worlds.GOT_CARD] * (given > 6)
+        history += [card for card in range(36) if state.first_shown[card] == 64 * seat + given]
+    return tuple(history)
+
+
+def durak_knowledge(game: Any, state: Any, seat: int) -> worlds.DurakKnowledge:
+    """Return what ``seat`` knows of the cards that it does not see."""
+    seen = _cards(state.hands[seat]) | _cards(state.seen)
+    others = {}
+    for other in range(game.players):
+        if other != seat:
+            known = _cards(state.hands[other]) & _cards(state.seen)
+            hidden = int(state.sizes[other]) - len(known)
+            others[other] = worlds.DurakSeat(hidden, _durak_history(state, other))
+    facts, low = int(state.facts), int(state.low_trumps) >> 4 * seat & 15
+    return worlds.DurakKnowledge(
+        unseen=frozenset(range(36)) - seen,
+        others=others,
+        seat=seat,
+        own_low=low if low < 9 else None,
+        trump=int(state.trump),
+        first=int(state.first_attacker) if facts & 1 else None,
+        nobody_had_trump=bool(facts & 2),
+        at_most_four=bool(facts & 4),
+    )
+
+
+def _durak_world(game: Any, state: Any, seat: int) -> worlds.DurakWorld:
+    hands = tuple(
+        _cards(state.hands[other]) - _cards(state.seen)
+        for other in range(game.players)
+        if other != seat
+    )
+    return hands, tuple(int(card) for card in state.stock[1 : state.stock_size])
+
+
+def _change_durak(spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random) -> Any:
+    knowledge = durak_knowledge(game, state, seat)
+    (hands, stock), lows = worlds.random_durak_world(knowledge, rng)
+    changed = _copy(spec, state)
+    changed.stock[1 : len(stock) + 1] = stock
+    for other, hand in zip(knowledge.others, hands, strict=True):
+        changed.hands[other] = _mask(hand | (_cards(state.hands[other]) & _cards(state.seen)))
+        if knowledge.first is not None or knowledge.nobody_had_trump:
+            others = int(changed.low_trumps) & ~(15 << 4 * other)
+            changed.low_trumps = others | lows[other] << 4 * other
+    return changed
+
+
+def _change_durak_stock(
+    spec: GameSpec, game: Any, state: Any, seat: int, rng: random.Random
+) -> Any:
+    changed = _copy(spec, state)
+    size = max(int(state.stock_size), 1)
+    changed.stock[1:size] = rng.sample([int(card) for card in state.stock[1:size]], size - 1)
+    return changed
+
+
+def _durak_is_possible(game: Any, state: Any, seat: int, drawn: Any) -> bool:
+    knowledge = durak_knowledge(game, state, seat)
+    hands, stock = _durak_world(game, drawn, seat)
+    cards = [*stock, *(card for hand in hands for card in hand)]
+    return (
+        sorted(cards) == sorted(knowledge.unseen)
+        and [len(hand) for hand in hands]
+        == [other.num_hidden for other in knowledge.others.values()]
+        and all(
+            _cards(state.hands[other]) & _cards(state.seen) <= _cards(drawn.hands[other])
+            for other in knowledge.others
+        )
+        and drawn.hands[seat] == state.hands[seat]
+        and drawn.stock[0] == state.stock[0]
+        and worlds.durak_ways(knowledge, hands) > 0
+    )
+
+
+DURAK = HiddenPart(
+    change=_change_durak,
+    change_future=_change_durak_stock,
+    hand=lambda game, state, seat: (
+        int(state.hands[seat]),
+        int(state.low_trumps) >> 4 * seat & 15,
+    ),
+    world=_durak_world,
+    all_worlds=lambda game, state, seat: worlds.all_durak_worlds(
+        durak_knowledge(game, state, seat)
+    ),
+    is_possible=_durak_is_possible,
+)
+
+
 # --- poker ----------------------------------------------------------------------------------------
 
 
@@ -195,5 +292,10 @@ LEDUC = HiddenPart(
     ),
 )
 
-HIDDEN: dict[str, HiddenPart] = {"cuarenta": CUARENTA, "kuhn": KUHN, "leduc": LEDUC}
+HIDDEN: dict[str, HiddenPart] = {
+    "cuarenta": CUARENTA,
+    "durak": DURAK,
+    "kuhn": KUHN,
+    "leduc": LEDUC,
+}
 CHANGES: dict[str, Change] = {name: part.change for name, part in HIDDEN.items()}

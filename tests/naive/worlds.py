@@ -9,6 +9,7 @@ world that agrees with what a seat knows, each as often as there are ways to dea
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -125,3 +126,161 @@ def random_cuarenta_world(knowledge: CuarentaKnowledge, rng: random.Random) -> H
             first += other.num_cards
         if cuarenta_world_is_possible(knowledge, tuple(hands)):
             return tuple(hands)
+
+
+# --- Durak ----------------------------------------------------------------------------------------
+# A card is suit * 9 + rank. A seat was dealt six cards; what it got later, unseen by others, is
+# told in its history among the cards that it showed.
+GOT_CARD = None
+"""In a history: the seat drew a card that nobody else saw."""
+
+
+class DurakSeat(NamedTuple):
+    """What everybody knows of a seat's hidden cards."""
+
+    num_hidden: int
+    """Cards in hand that nobody else has seen."""
+    history: tuple[int | None, ...]
+    """GOT_CARD, or a card that the seat showed for the first time, in order."""
+
+
+class DurakKnowledge(NamedTuple):
+    """What one seat knows of the cards that it does not see, and of the deal."""
+
+    unseen: frozenset[int]
+    """Cards hidden in other hands, or in the stock above the card turned up."""
+    others: Mapping[int, DurakSeat]
+    """By seat."""
+    seat: int
+    own_low: int | None
+    """Rank of the lowest trump that the seat itself was dealt; None for no trump."""
+    trump: int
+    first: int | None
+    """The seat that was dealt the lowest trump of all; None if that is not known."""
+    nobody_had_trump: bool
+    at_most_four: bool
+    """No hand was dealt five cards of a suit."""
+
+
+DurakWorld = tuple[Hands, tuple[int, ...]]
+"""Hidden cards of the other seats, and those of the stock from the top down."""
+
+
+class _Dealt(NamedTuple):
+    """What matters of the six cards that a seat was dealt."""
+
+    low: int
+    """Rank of the lowest trump, 9 for none."""
+    suits: tuple[int, ...]
+    """Cards of each suit, () where they do not matter."""
+
+
+def _with_card(dealt: _Dealt, card: int, trump: int) -> _Dealt:
+    suit, rank = divmod(card, 9)
+    suits = tuple(count + (suit == i) for i, count in enumerate(dealt.suits))
+    return _Dealt(min(dealt.low, rank) if suit == trump else dealt.low, suits)
+
+
+def _ways_of_seat(
+    knowledge: DurakKnowledge, other: DurakSeat, hidden: frozenset[int]
+) -> Counter[_Dealt]:
+    """Return in how many ways a seat was dealt what; all places are told apart."""
+    start = _Dealt(9, (0, 0, 0, 0) if knowledge.at_most_four else ())
+    found: Counter[tuple[_Dealt, int, int]] = Counter({(start, 6, 0): 1})
+    for event in (*other.history, *sorted(hidden)):
+        after: Counter[tuple[_Dealt, int, int]] = Counter()
+        for (dealt, first_places, later_places), ways in found.items():
+            if event is GOT_CARD:
+                after[dealt, first_places, later_places + 1] += ways
+                continue
+            if first_places:
+                with_card = _with_card(dealt, event, knowledge.trump)
+                after[with_card, first_places - 1, later_places] += ways * first_places
+            if later_places:
+                after[dealt, first_places, later_places - 1] += ways * later_places
+        found = after
+    return Counter({dealt: ways for (dealt, _, _), ways in found.items()})
+
+
+def _deal_is_possible(knowledge: DurakKnowledge, dealt: Mapping[int, _Dealt]) -> bool:
+    """Whether the facts of the deal hold when the other seats were dealt this."""
+    lows = {seat: cards.low for seat, cards in dealt.items() if cards.low < 9}
+    if knowledge.own_low is not None:
+        lows[knowledge.seat] = knowledge.own_low
+    if any(max(cards.suits, default=0) > 4 for cards in dealt.values()):
+        return False
+    if knowledge.nobody_had_trump:
+        return not lows
+    return knowledge.first is None or min(lows, key=lows.__getitem__, default=-1) == knowledge.first
+
+
+def durak_ways(knowledge: DurakKnowledge, hands: Hands) -> int:
+    """Return in how many ways the other seats can have come by these hidden cards."""
+    seats = list(knowledge.others)
+    found = [
+        _ways_of_seat(knowledge, knowledge.others[seat], hand).items()
+        for seat, hand in zip(seats, hands, strict=True)
+    ]
+    total = 0
+    for chosen in itertools.product(*found):
+        dealt = dict(zip(seats, (cards for cards, _ in chosen), strict=True))
+        if _deal_is_possible(knowledge, dealt):
+            total += math.prod(ways for _, ways in chosen)
+    return total
+
+
+def all_durak_worlds(knowledge: DurakKnowledge) -> Counter[DurakWorld]:
+    """Return every possible world with the number of ways to it."""
+    found: Counter[DurakWorld] = Counter()
+    for hands, left in _durak_hands(knowledge, list(knowledge.others), knowledge.unseen):
+        ways = durak_ways(knowledge, hands)
+        if ways:
+            for stock in itertools.permutations(sorted(left)):
+                found[hands, stock] = ways
+    return found
+
+
+def _durak_hands(
+    knowledge: DurakKnowledge, seats: list[int], left: frozenset[int]
+) -> Iterator[tuple[Hands, frozenset[int]]]:
+    if not seats:
+        yield (), left
+        return
+    for cards in itertools.combinations(sorted(left), knowledge.others[seats[0]].num_hidden):
+        for hands, rest in _durak_hands(knowledge, seats[1:], left - set(cards)):
+            yield (frozenset(cards), *hands), rest
+
+
+def random_durak_world(
+    knowledge: DurakKnowledge, rng: random.Random
+) -> tuple[DurakWorld, dict[int, int]]:
+    """Draw a world, all ways alike: shuffle until it fits.
+
+    Also returns the lowest trump that each other seat was dealt in it, 9 for none.
+    """
+    cards = sorted(knowledge.unseen)
+    while True:
+        rng.shuffle(cards)
+        hands, dealt, first = [], {}, 0
+        for seat, other in knowledge.others.items():
+            hand = frozenset(cards[first : first + other.num_hidden])
+            first += other.num_hidden
+            hands.append(hand)
+            dealt[seat] = _random_dealt(knowledge, other, hand, rng)
+        if _deal_is_possible(knowledge, dealt):
+            lows = {seat: cards_dealt.low for seat, cards_dealt in dealt.items()}
+            return (tuple(hands), tuple(cards[first:])), lows
+
+
+def _random_dealt(
+    knowledge: DurakKnowledge, other: DurakSeat, hand: frozenset[int], rng: random.Random
+) -> _Dealt:
+    """Give every card one of the places that there were for it, all alike."""
+    places = ["dealt"] * 6
+    dealt = _Dealt(9, (0, 0, 0, 0) if knowledge.at_most_four else ())
+    for event in (*other.history, *hand):
+        if event is GOT_CARD:
+            places.append("later")
+        elif places.pop(rng.randrange(len(places))) == "dealt":
+            dealt = _with_card(dealt, event, knowledge.trump)
+    return dealt

@@ -19,7 +19,7 @@ import numpy as np
 from engine import rules
 from engine.evaluation import EvalBatch
 from engine.game import get_spec
-from engine.games import cuarenta, kuhn, leduc
+from engine.games import cuarenta, durak, kuhn, leduc
 from engine.jit import jit_enabled
 from engine.search.rollout import HashingEvaluator
 from replay.trajectory import Trajectory
@@ -210,6 +210,61 @@ def stream_of_chance_is_used_again() -> Subject:
     return subject_with(cuarenta, determinize=determinize)
 
 
+# --- Durak ----------------------------------------------------------------------------------------
+
+
+def first_attacker_forgotten() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        forgetful.facts = 0
+        durak.determinize(game, forgetful, seat, rng, out)
+        out.facts = view.facts
+
+    return subject_with(durak, determinize=determinize)
+
+
+def taken_cards_forgotten() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        for other in range(game.players):
+            if other != seat:
+                forgetful.seen &= ~view.hands[other]
+        forgetful.facts = 0  # they are about hands that have no place for a taken card
+        durak.determinize(game, forgetful, seat, rng, out)
+        out.seen = view.seen
+        out.facts = view.facts
+
+    return subject_with(durak, determinize=determinize)
+
+
+def order_of_the_stock_is_the_true_one() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        stock = state.stock.copy()
+        durak.view(game, state, seat, out)
+        out.stock[:] = stock
+
+    return subject_with(durak, view=view)
+
+
+def hand_of_another_in_the_view() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        other = (seat + 1) % game.players
+        hand = state.hands[other]
+        durak.view(game, state, seat, out)
+        out.hands[other] = hand
+
+    return subject_with(durak, view=view)
+
+
+def dealt_trump_of_others_in_the_view() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        lows = state.low_trumps
+        durak.view(game, state, seat, out)
+        out.low_trumps = lows
+
+    return subject_with(durak, view=view)
+
+
 FEW = ("views", "worlds")
 ALL = tuple(CHECKS)
 WITHOUT_SEARCHES = tuple(check for check in CHECKS if check != "searches")
@@ -257,6 +312,16 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     "stream_of_chance_is_used_again": (stream_of_chance_is_used_again, FEW, {"worlds"}),
     "announcement_dropped": (announcement_dropped, FEW, {"worlds"}),
     "absence_dropped": (absence_dropped, FEW, {"worlds"}),
+    "nothing_in_durak": (lambda: subject_with(durak), FEW, set()),
+    "first_attacker_forgotten": (first_attacker_forgotten, FEW, {"worlds"}),
+    "taken_cards_forgotten": (taken_cards_forgotten, FEW, {"worlds"}),
+    "order_of_the_stock_is_the_true_one": (
+        order_of_the_stock_is_the_true_one,
+        FEW,
+        {"views"},
+    ),
+    "hand_of_another_in_the_view": (hand_of_another_in_the_view, FEW, {"views"}),
+    "dealt_trump_of_others_in_the_view": (dealt_trump_of_others_in_the_view, FEW, {"views"}),
 }
 """By name: how to make the subject, which checks are run on it, and which of them must fail."""
 
