@@ -36,6 +36,8 @@ from tests.playthroughs.generate import all_presets
 
 SMALL = ("kuhn", "leduc")
 CUARENTA_PLIES = 60
+FIVES_POSITIONS = 110
+"""More than a hand and less than three."""
 MANY, FEW = 24, 6
 """Simulations of a search on the small games, and on Cuarenta."""
 
@@ -149,6 +151,15 @@ def cuarenta_part(digest: Digest, seed: int) -> None:
                 add_position(digest, spec, game, state, mover)
 
 
+def forty_fives_part(digest: Digest, seed: int) -> None:
+    """Every third position of the first hands of Forty-fives."""
+    spec = get_spec("forty_fives")
+    game = spec.make()
+    for number, (state, mover) in enumerate(walk(spec, game, seed, FIVES_POSITIONS)):
+        if number % 3 == 0 or mover == CHANCE:
+            add_position(digest, spec, game, state, mover)
+
+
 def search_part(digest: Digest, seed: int, games: tuple[str, ...] = (*SMALL, "cuarenta")) -> None:
     """Searches with both kinds of evaluators, all modes, noise, and several descents."""
     settings = (
@@ -252,6 +263,7 @@ PARTS: dict[str, Callable[[Digest, int], None]] = {
     "bits": bits_part,
     "small_games": small_games_part,
     "cuarenta": cuarenta_part,
+    "forty_fives": forty_fives_part,
     "search": search_part,
     "matches": matches_part,
     "self_play": self_play_part,
