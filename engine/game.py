@@ -14,7 +14,7 @@ import numpy as np
 
 from engine import rules
 
-GAME_MODULES = ("cuarenta", "durak", "kuhn", "leduc")
+GAME_MODULES = ("cuarenta", "durak", "forty_fives", "kuhn", "leduc")
 """Modules of ``engine.games`` that are registered on first use, in the order they are listed."""
 
 

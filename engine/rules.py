@@ -170,6 +170,7 @@ def view(game: Any, state: Any, seat: Any, out: Any) -> Any:
 def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
     """Overwrite ``out`` with a full state drawn uniformly from those that agree with ``view``.
 
+    A game may weigh them by what the others' hidden actions make likely; its module says how.
     Draws the seed of future chance from ``rng`` too. The view of ``out`` is ``view`` again.
     """
     raise _missing(game, "determinize")
@@ -236,6 +237,16 @@ def reward_terms(game: Any, state: Any, out: Any) -> Any:
 def statistics(game: Any, state: Any, out: Any) -> Any:
     """Write table figures per side to ``out`` (``float64[num_sides, len(spec.statistics)]``)."""
     raise _missing(game, "statistics")
+
+
+@_optional
+def policy_weight(game: Any, view: Any) -> Any:
+    """Return the weight of the policy loss of a decision, given the view of the seat to move.
+
+    1 where a decision is one action. A game that splits a decision into steps gives each of them
+    less, so that decisions of many steps do not outweigh the others.
+    """
+    return 1.0
 
 
 @_generic

@@ -57,6 +57,7 @@ def test_presets_that_come_with_the_program() -> None:
         "cuarenta-laptop",
         "cuarenta-workstation",
         "durak-laptop",
+        "forty-fives-laptop",
         "kuhn-smoke",
         "smoke",
     ]
@@ -70,7 +71,7 @@ def test_every_preset_loads_and_survives_saving(name: str) -> None:
     assert saved == config
 
 
-@pytest.mark.parametrize("name", ["cuarenta-laptop", "durak-laptop"])
+@pytest.mark.parametrize("name", ["cuarenta-laptop", "durak-laptop", "forty-fives-laptop"])
 def test_the_laptop_presets_share_two_cores(name: str) -> None:
     config = _load(name)
     assert config.self_play.num_workers == 2

@@ -284,3 +284,145 @@ def _random_dealt(
         elif places.pop(rng.randrange(len(places))) == "dealt":
             dealt = _with_card(dealt, event, knowledge.trump)
     return dealt
+
+
+# --- Forty-fives ----------------------------------------------------------------------------------
+# A world says, for every other seat, what it holds and what it has thrown.
+Holdings = tuple[tuple[frozenset[int], frozenset[int]], ...]
+
+
+class FortyFivesSeat(NamedTuple):
+    """What everybody knows of the cards of a seat."""
+
+    num_cards: int
+    """Cards that it holds or, while it may still throw some of them, has thrown."""
+    num_thrown: int | None
+    """Cards that it has thrown; None while nobody has been told."""
+    lacks: frozenset[int]
+    """Cards with which one of its plays would not have been legal."""
+    played: frozenset[int] = frozenset()
+    """Cards that it has played."""
+    most: int = 5
+    """Cards that it may keep at the most, and ``least`` at the least, where it has discarded."""
+    least: int = 0
+
+
+class FortyFivesKnowledge(NamedTuple):
+    """What one seat knows of the cards that it does not see."""
+
+    unseen: frozenset[int]
+    others: Mapping[int, FortyFivesSeat]
+    """By seat, in the order of play from the observer on."""
+    discarded: frozenset[int] = frozenset()
+    """Seats that have discarded, while nobody has been told how many cards."""
+
+
+def holding_is_possible(
+    knowledge: FortyFivesKnowledge, seat: int, hand: frozenset[int], thrown: frozenset[int]
+) -> bool:
+    """Whether ``seat`` may hold ``hand`` and have thrown ``thrown``."""
+    other = knowledge.others[seat]
+    if hand & thrown or not hand | thrown <= knowledge.unseen or hand & other.lacks:
+        return False
+    if other.num_thrown is not None:
+        return len(hand) == other.num_cards and len(thrown) == other.num_thrown
+    if len(hand) + len(thrown) != other.num_cards:
+        return False
+    if seat in knowledge.discarded:
+        return other.least <= len(hand) <= other.most
+    return True  # how far a seat has come with its discards is its own to know
+
+
+def forty_fives_world_is_possible(knowledge: FortyFivesKnowledge, holdings: Holdings) -> bool:
+    """Whether the other seats may hold and have thrown ``holdings`` together."""
+    used = [card for hand, thrown in holdings for card in (*hand, *thrown)]
+    if len(used) != len(set(used)):
+        return False
+    return all(
+        holding_is_possible(knowledge, seat, hand, thrown)
+        for seat, (hand, thrown) in zip(knowledge.others, holdings, strict=True)
+    )
+
+
+def all_forty_fives_worlds(knowledge: FortyFivesKnowledge) -> Iterator[Holdings]:
+    """Yield every possible world once; numbers of thrown cards have to be known."""
+    yield from _holdings(knowledge, list(knowledge.others), knowledge.unseen)
+
+
+def _holdings(
+    knowledge: FortyFivesKnowledge, seats: list[int], left: frozenset[int]
+) -> Iterator[Holdings]:
+    if not seats:
+        yield ()
+        return
+    other = knowledge.others[seats[0]]
+    assert other.num_thrown is not None
+    for cards in itertools.combinations(sorted(left - other.lacks), other.num_cards):
+        hand = frozenset(cards)
+        for gone in itertools.combinations(sorted(left - hand), other.num_thrown):
+            thrown = frozenset(gone)
+            for rest in _holdings(knowledge, seats[1:], left - hand - thrown):
+                yield ((hand, thrown), *rest)
+
+
+def random_forty_fives_world(knowledge: FortyFivesKnowledge, rng: random.Random) -> Holdings:
+    """Draw a possible world: shuffle until it fits."""
+    cards = sorted(knowledge.unseen)
+    while True:
+        rng.shuffle(cards)
+        holdings = []
+        first = 0
+        for seat, other in knowledge.others.items():
+            hand = frozenset(cards[first : first + other.num_cards])
+            first += other.num_cards
+            thrown = frozenset[int]()
+            if other.num_thrown is not None:
+                thrown = frozenset(cards[first : first + other.num_thrown])
+                first += other.num_thrown
+            elif seat in knowledge.discarded:
+                kept = rng.sample(sorted(hand), rng.randint(other.least, other.most))
+                thrown, hand = hand - set(kept), frozenset(kept)
+            holdings.append((hand, thrown))
+        if forty_fives_world_is_possible(knowledge, tuple(holdings)):
+            return tuple(holdings)
+
+
+class DiscardModel(NamedTuple):
+    """How a seat is taken to discard: it keeps its trumps, or tosses a coin for each card."""
+
+    trumps: tuple[int, ...]
+    """Highest first."""
+    floor: float
+    """Probability of the coins."""
+    min_keep: int
+    may_throw_trump: bool
+
+    def by_rule(self, kept: frozenset[int], thrown: frozenset[int]) -> float:
+        """Return the probability that a seat which keeps its trumps keeps ``kept``."""
+        own = [card for card in self.trumps if card in kept | thrown]
+        if not own and self.min_keep:
+            return 1 / len(kept | thrown) if len(kept) == 1 else 0.0
+        return float(kept == frozenset(own[:5]))
+
+    def by_coins(self, kept: frozenset[int], thrown: frozenset[int]) -> float:
+        """Return the probability that coins keep ``kept``; a full hand ends the tosses.
+
+        Which five cards fill the hand is taken to be a matter of chance.
+        """
+        num_cards = len(kept) + len(thrown)
+        if not self.may_throw_trump and any(card in self.trumps for card in thrown):
+            own = [card for card in self.trumps if card in kept | thrown]
+            if len(own) <= 5 or any(card not in own for card in kept) or len(kept) < 5:
+                return 0.0
+        if len(kept) < 5 or num_cards == 5:
+            return float(0.5**num_cards)
+        fewer = sum(math.comb(num_cards, k) for k in range(5)) * 0.5**num_cards
+        return (1 - fewer) / math.comb(num_cards, 5)
+
+    def weight(self, final: frozenset[int], thrown: frozenset[int], num_kept: int) -> float:
+        """Return the weight of having come to the five cards ``final`` from any cards kept."""
+        return sum(
+            (1 - self.floor) * self.by_rule(frozenset(kept), thrown)
+            + self.floor * self.by_coins(frozenset(kept), thrown)
+            for kept in itertools.combinations(sorted(final), num_kept)
+        )
