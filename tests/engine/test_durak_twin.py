@@ -19,12 +19,12 @@ import pytest
 
 from tests.engine.durak_pairs import (
     SPEC,
-    Mismatch,
     compare,
     new_game,
     random_options,
     random_position,
 )
+from tests.engine.twins import Mismatch
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,12 +18,12 @@ import pytest
 
 from tests.engine.forty_fives_pairs import (
     SPEC,
-    Mismatch,
     compare,
     new_game,
     random_options,
     random_position,
 )
+from tests.engine.twins import Mismatch
 
 ROOT = Path(__file__).resolve().parents[2]
 
