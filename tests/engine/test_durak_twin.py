@@ -1,10 +1,12 @@
 """The compiled Durak against its naive twin.
 
-* Constructed positions and whole games with options of all kinds agree in everything: legal
-  actions, places of all cards, what each seat knows, who draws, who is out, outcomes.
+* Constructed positions with options of all kinds agree in everything: legal actions, places of all
+  cards, what each seat knows, who draws, who is out, outcomes.
 * Who attacks first, and what that tells of the hands, is what the twin finds in them.
 * Any one switch set differently in the twin is noticed, so the comparison covers each of them.
 * The same holds with the JIT off.
+
+Whole games are compared in test_fuzz_games.py.
 """
 
 from __future__ import annotations
@@ -71,14 +73,6 @@ def test_positions_of_the_presets_agree() -> None:
         options = SPEC.describe(SPEC.make(preset))
         for _ in range(30):
             compare(random_position(options, rng), rng, max_steps=20)
-
-
-def test_whole_games_agree() -> None:
-    rng = random.Random(3)
-    for seed, preset in enumerate(SPEC.presets):
-        compare(new_game(SPEC.describe(SPEC.make(preset)), seed), rng)
-    for seed in range(12):
-        compare(new_game(random_options(rng), 100 + seed), rng)
 
 
 def test_first_attackers_of_many_deals_agree() -> None:

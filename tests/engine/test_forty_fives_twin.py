@@ -1,9 +1,11 @@
 """The compiled Forty-fives against its naive twin.
 
-* Constructed positions and whole games with options of all kinds agree in everything: legal
-  actions, places of all cards, what each seat knows and saw, scores, ends and outcomes.
+* Constructed positions with options of all kinds agree in everything: legal actions, places of all
+  cards, what each seat knows and saw, scores, ends and outcomes.
 * Any one switch set differently in the twin is noticed, so the comparison covers each of them.
 * The same holds with the JIT off.
+
+Whole games are compared in test_fuzz_games.py.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ import pytest
 from tests.engine.forty_fives_pairs import (
     SPEC,
     compare,
-    new_game,
     random_options,
     random_position,
 )
@@ -64,13 +65,6 @@ def test_positions_of_the_presets_agree() -> None:
         options = SPEC.describe(SPEC.make(preset))
         for _ in range(15):
             compare(random_position(options, rng), rng, max_steps=60)
-
-
-def test_whole_games_agree() -> None:
-    rng = random.Random(3)
-    for seed, preset in enumerate(SPEC.presets):
-        compare(new_game(SPEC.describe(SPEC.make(preset)), seed), rng)
-    compare(new_game(random_options(rng), 100), rng)
 
 
 @pytest.mark.parametrize(("name", "value"), FLIPS)
