@@ -87,6 +87,6 @@ def test_jit_off_agrees_too() -> None:
     command = [sys.executable, "-W", "ignore:overflow:RuntimeWarning"]
     command += ["-m", "tests.engine.cuarenta_pairs", "25"]
     result = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
     assert result.returncode == 0, result.stderr[-2000:]
