@@ -170,6 +170,7 @@ def view(game: Any, state: Any, seat: Any, out: Any) -> Any:
 def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
     """Overwrite ``out`` with a full state drawn uniformly from those that agree with ``view``.
 
+    A game may weigh them by what the others' hidden actions make likely; its module says how.
     Draws the seed of future chance from ``rng`` too. The view of ``out`` is ``view`` again.
     """
     raise _missing(game, "determinize")
@@ -238,7 +239,47 @@ def statistics(game: Any, state: Any, out: Any) -> Any:
     raise _missing(game, "statistics")
 
 
+@_optional
+def policy_weight(game: Any, view: Any) -> Any:
+    """Return the weight of the policy loss of a decision, given the view of the seat to move.
+
+    1 where a decision is one action. A game that splits a decision into steps gives each of them
+    less, so that decisions of many steps do not outweigh the others.
+    """
+    return 1.0
+
+
 @_generic
 def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
     """Return the action of the rule-based player for the seat to move; advances ``rng``."""
     raise _missing(game, "rule_action")
+
+
+# --- what search by sampled worlds asks -----------------------------------------------------------
+
+
+@_optional
+def static_value(game: Any, state: Any, side: Any) -> Any:
+    """Return a guess of ``side``'s outcome in [-1, 1] where a search in ``state`` is cut."""
+    return 0.0
+
+
+@_optional
+def rank_actions(game: Any, state: Any, actions: Any, count: Any, most: Any) -> Any:
+    """Put the promising ones of ``actions[:count]`` first, in place; return how many to try.
+
+    At most ``most`` of them, where a game can tell; all of them, in order of code, where not.
+    """
+    return count
+
+
+@_optional
+def extra_depth(game: Any, view: Any) -> Any:
+    """Return by how many plies a search of fixed depth goes deeper in this position."""
+    return 0
+
+
+@_optional
+def is_certain(game: Any, view: Any, seat: Any) -> Any:
+    """Return whether only one state agrees with ``seat``'s view."""
+    return False

@@ -5,6 +5,8 @@ parser knows nothing of them beyond that.
 
     random                  any legal action
     rules                   the game's rule-based player
+    pimc:25x4               25 sampled worlds, alpha-beta over 4 decisions in each
+    level:2                 the game's own player of that level
     ismcts:2000             tree search with playouts, no network
     RUN@champion:128        the champion of a training run, named under runs/ or by its folder
     RUN@v12:0               version 12 of it
@@ -26,6 +28,7 @@ import numpy as np
 from engine.game import GameSpec, get_spec
 from engine.players import Player, RandomPlayer, RulePlayer, SearchPlayer
 from engine.search.ismcts import SearchOptions
+from engine.search.pimc import PimcOptions, PimcPlayer
 from engine.search.rollout import RolloutEvaluator
 from league.evaluator import Device, OnnxEvaluator, read_metadata
 from league.models import ModelError, ModelMetadata, check_compatible
@@ -33,6 +36,8 @@ from league.stores import FileModelStore
 
 MAX_SIMULATIONS = 1_000_000
 """Simulations a move that a player may be given."""
+MAX_WORLDS, MAX_DEPTH = 100_000, 50
+"""What a player that searches sampled worlds may be given."""
 RUNS = Path("runs")
 """Folder of runs that are given by name."""
 
@@ -53,6 +58,12 @@ class PlayerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Model version of a run; None is its champion."""
     simulations: int = 0
     """Simulations a move; 0 where there is no search."""
+    worlds: int = 0
+    """Sampled worlds a move."""
+    depth: int = 0
+    """Decisions that are searched in each."""
+    level: int = 0
+    """Level of the game's own players; 0 for all others."""
 
 
 class RunLocator(Protocol):
@@ -306,6 +317,48 @@ def _parse_ismcts(text: str) -> PlayerSpec | None:
     return PlayerSpec(text=text, kind="ismcts", simulations=simulations)
 
 
+def _parse_pimc(text: str) -> PlayerSpec | None:
+    head, number = _split(text)
+    if head != "pimc":
+        return None
+    words = (number or "").split("x")
+    sizes = [int(word) for word in words if word.isascii() and word.isdecimal()]
+    if (
+        len(words) != 2
+        or len(sizes) != 2
+        or not (1 <= sizes[0] <= MAX_WORLDS and 1 <= sizes[1] <= MAX_DEPTH)
+    ):
+        raise PlayerError(
+            f"player {text!r}: allowed are pimc:WORLDSxDEPTH with 1 to {MAX_WORLDS} worlds and a "
+            f"depth of 1 to {MAX_DEPTH}, for example pimc:25x4"
+        )
+    return PlayerSpec(text=text, kind="pimc", worlds=sizes[0], depth=sizes[1])
+
+
+def _build_pimc(player: ResolvedPlayer, context: PlayContext) -> Player:
+    options = PimcOptions(worlds=player.spec.worlds, depth=player.spec.depth)
+    return PimcPlayer(context.spec, context.game, options)
+
+
+def _parse_level(text: str) -> PlayerSpec | None:
+    head, number = _split(text)
+    if head != "level":
+        return None
+    if number is None or not (number.isascii() and number.isdecimal()) or int(number) < 1:
+        raise PlayerError(f"player {text!r}: no level; allowed are numbers from 1, as level:2")
+    return PlayerSpec(text=text, kind="level", level=int(number))
+
+
+def _build_level(player: ResolvedPlayer, context: PlayContext) -> Player:
+    levels = context.spec.levels
+    if player.spec.level > len(levels):
+        allowed = f"level:1 to level:{len(levels)}" if levels else "none"
+        raise PlayerError(
+            f"player {player.spec.text!r}: levels of {context.spec.name} are {allowed}"
+        )
+    return build_player(resolve(parse_player(levels[player.spec.level - 1])), context)
+
+
 def _parse_run(text: str) -> PlayerSpec | None:
     head, number = _split(text)
     run, at, word = head.rpartition("@")
@@ -348,6 +401,8 @@ register_kind(
     )
 )
 register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
+register_kind(PlayerKind("pimc", "pimc:WORLDSxDEPTH", _parse_pimc, _build_pimc))
+register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(
     PlayerKind(
         "run",

@@ -56,6 +56,8 @@ def test_presets_that_come_with_the_program() -> None:
         "cuarenta-cluster",
         "cuarenta-laptop",
         "cuarenta-workstation",
+        "durak-laptop",
+        "forty-fives-laptop",
         "kuhn-smoke",
         "smoke",
     ]
@@ -69,8 +71,9 @@ def test_every_preset_loads_and_survives_saving(name: str) -> None:
     assert saved == config
 
 
-def test_the_laptop_preset_shares_two_cores() -> None:
-    config = _load("cuarenta-laptop")
+@pytest.mark.parametrize("name", ["cuarenta-laptop", "durak-laptop", "forty-fives-laptop"])
+def test_the_laptop_presets_share_two_cores(name: str) -> None:
+    config = _load(name)
     assert config.self_play.num_workers == 2
     workers = config.self_play.num_workers * config.self_play.share
     gate = config.gate.share * config.runtime.num_cpus

@@ -121,7 +121,7 @@ def test_random_games_end_and_returns_sum_to_zero(name: str, preset: str) -> Non
                 )
         outcome = np.zeros(walk.num_sides)
         rules.returns(walk.game, state, outcome)
-        assert outcome.sum() == 0.0
+        assert abs(outcome.sum()) < 1e-12  # thirds do not add up to the last bit
 
 
 @PRESETS

@@ -36,6 +36,10 @@ from tests.playthroughs.generate import all_presets
 
 SMALL = ("kuhn", "leduc")
 CUARENTA_PLIES = 60
+DURAK_PLIES = 40
+DURAK_SWITCHES = ("transfer_show_trump", "swap_trump_six", "multi_card_attack", "redeal")
+FIVES_POSITIONS = 110
+"""More than a hand and less than three."""
 MANY, FEW = 24, 6
 """Simulations of a search on the small games, and on Cuarenta."""
 
@@ -149,6 +153,25 @@ def cuarenta_part(digest: Digest, seed: int) -> None:
                 add_position(digest, spec, game, state, mover)
 
 
+def durak_part(digest: Digest, seed: int) -> None:
+    """Positions of every preset of Durak, and of games with all that the presets leave out."""
+    spec = get_spec("durak")
+    games = [spec.make(preset) for preset in spec.presets]
+    games.append(spec.make("transfer_3p", dict.fromkeys(DURAK_SWITCHES, "yes")))
+    for number, game in enumerate(games):
+        for state, mover in walk(spec, game, seed + number, DURAK_PLIES):
+            add_position(digest, spec, game, state, mover)
+
+
+def forty_fives_part(digest: Digest, seed: int) -> None:
+    """Every third position of the first hands of Forty-fives."""
+    spec = get_spec("forty_fives")
+    game = spec.make()
+    for number, (state, mover) in enumerate(walk(spec, game, seed, FIVES_POSITIONS)):
+        if number % 3 == 0 or mover == CHANCE:
+            add_position(digest, spec, game, state, mover)
+
+
 def search_part(digest: Digest, seed: int, games: tuple[str, ...] = (*SMALL, "cuarenta")) -> None:
     """Searches with both kinds of evaluators, all modes, noise, and several descents."""
     settings = (
@@ -252,6 +275,8 @@ PARTS: dict[str, Callable[[Digest, int], None]] = {
     "bits": bits_part,
     "small_games": small_games_part,
     "cuarenta": cuarenta_part,
+    "durak": durak_part,
+    "forty_fives": forty_fives_part,
     "search": search_part,
     "matches": matches_part,
     "self_play": self_play_part,

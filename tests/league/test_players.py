@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.game import UnknownGameError
+from engine.game import UnknownGameError, get_spec
 from engine.play import GameJob, GameResult, Table
-from engine.players import Player, RulePlayer
+from engine.players import Player, RandomPlayer, RulePlayer
+from engine.search.pimc import PimcPlayer
 from league import players
 from league.models import ModelError
 from league.players import (
@@ -57,6 +58,10 @@ def test_each_form_is_parsed(text: str, expected: tuple[str, str, int | None, in
         ("ruels", "player 'ruels': allowed are random, rules"),
         ("rules:5", "rules takes no number"),
         ("ismcts", "'ismcts': no number of simulations a move; allowed are 1 to"),
+        ("level", "'level': no level; allowed are numbers from 1, as level:2"),
+        ("pimc:25", "'pimc:25': allowed are pimc:WORLDSxDEPTH with 1 to"),
+        ("pimc:0x4", "'pimc:0x4': allowed are"),
+        ("level:0", "'level:0': no level; allowed are numbers from 1"),
         ("ismcts:0", "'ismcts:0': number '0' of simulations"),
         ("ismcts:-5", "number '-5' of simulations"),
         ("ismcts:1e3", "number '1e3' of simulations"),
@@ -227,3 +232,16 @@ def test_a_model_of_other_rules_does_not_play() -> None:
     spec = parse_player("m.onnx:5")
     with pytest.raises(ModelError, match=f"rule option {option}"):
         build_player(ResolvedPlayer(spec, make_model(1, metadata=changed), changed), CONTEXT)
+
+
+def test_a_level_is_the_games_own_player_of_that_strength() -> None:
+    durak = get_spec("durak")
+    context = PlayContext(durak, durak.make())
+    made = [build_player(resolve(parse_player(f"level:{n}")), context) for n in (1, 2, 3, 4)]
+    assert [type(player) for player in made] == [RandomPlayer, RulePlayer, PimcPlayer, PimcPlayer]
+    spec = parse_player("pimc:25x4")
+    assert (spec.kind, spec.worlds, spec.depth) == ("pimc", 25, 4)
+    with pytest.raises(PlayerError, match="levels of durak are level:1 to level:4"):
+        build_player(resolve(parse_player("level:9")), context)
+    with pytest.raises(PlayerError, match="levels of kuhn are none"):
+        build_player(resolve(parse_player("level:1")), CONTEXT)

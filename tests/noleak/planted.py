@@ -19,7 +19,7 @@ import numpy as np
 from engine import rules
 from engine.evaluation import EvalBatch
 from engine.game import get_spec
-from engine.games import cuarenta, kuhn, leduc
+from engine.games import cuarenta, durak, forty_fives, kuhn, leduc
 from engine.jit import jit_enabled
 from engine.search.rollout import HashingEvaluator
 from replay.trajectory import Trajectory
@@ -210,6 +210,109 @@ def stream_of_chance_is_used_again() -> Subject:
     return subject_with(cuarenta, determinize=determinize)
 
 
+# --- Durak ----------------------------------------------------------------------------------------
+
+
+def first_attacker_forgotten() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        forgetful.facts = 0
+        durak.determinize(game, forgetful, seat, rng, out)
+        out.facts = view.facts
+
+    return subject_with(durak, determinize=determinize)
+
+
+def taken_cards_forgotten() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        for other in range(game.players):
+            if other != seat:
+                forgetful.seen &= ~view.hands[other]
+        forgetful.facts = 0  # they are about hands that have no place for a taken card
+        durak.determinize(game, forgetful, seat, rng, out)
+        out.seen = view.seen
+        out.facts = view.facts
+
+    return subject_with(durak, determinize=determinize)
+
+
+def order_of_the_stock_is_the_true_one() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        stock = state.stock.copy()
+        durak.view(game, state, seat, out)
+        out.stock[:] = stock
+
+    return subject_with(durak, view=view)
+
+
+def hand_of_another_in_the_view() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        other = (seat + 1) % game.players
+        hand = state.hands[other]
+        durak.view(game, state, seat, out)
+        out.hands[other] = hand
+
+    return subject_with(durak, view=view)
+
+
+def dealt_trump_of_others_in_the_view() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        lows = state.low_trumps
+        durak.view(game, state, seat, out)
+        out.low_trumps = lows
+
+    return subject_with(durak, view=view)
+
+
+# --- Forty-fives ----------------------------------------------------------------------------------
+
+
+class LateSubject(Subject):
+    """Takes positions late in a hand, in which much is known of the others' cards."""
+
+    def positions(self, seed: int, count: int) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < count:
+            found += [s for s in super().positions(seed, 60) if s.num_played > 10]
+            seed += 1
+        return found[:count]
+
+
+def late_fives(**functions: Any) -> Subject:
+    plain = subject_with(forty_fives, **functions)
+    return LateSubject(plain.spec, plain.game, plain.hidden, num_positions=4)
+
+
+def void_dropped() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        forgetful.lacks[:] = 0
+        forty_fives.determinize(game, forgetful, seat, rng, out)
+        out.lacks[:] = view.lacks
+
+    return late_fives(determinize=determinize)
+
+
+def own_discards_forgotten() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        forgetful = view.copy()
+        forgetful.thrown[:] = 0
+        forty_fives.determinize(game, forgetful, seat, rng, out)
+        out.thrown[seat] = view.thrown[seat]
+
+    return late_fives(determinize=determinize)
+
+
+def discards_shown() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        thrown = state.thrown.copy()
+        forty_fives.view(game, state, seat, out)
+        out.thrown[:] = thrown
+
+    return late_fives(view=view)
+
+
 FEW = ("views", "worlds")
 ALL = tuple(CHECKS)
 WITHOUT_SEARCHES = tuple(check for check in CHECKS if check != "searches")
@@ -217,6 +320,10 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     "nothing_in_kuhn": (lambda: subject_with(kuhn), ALL, set()),
     "nothing_in_leduc": (lambda: subject_with(leduc), ALL, set()),
     "nothing_in_cuarenta": (lambda: subject_with(cuarenta, ANNOUNCING), FEW, set()),
+    "nothing_in_forty_fives": (late_fives, FEW, set()),
+    "void_dropped": (void_dropped, FEW, {"worlds"}),
+    "own_discards_forgotten": (own_discards_forgotten, FEW, {"worlds"}),
+    "discards_shown": (discards_shown, FEW, {"views"}),
     "hand_in_the_observation": (
         hand_in_the_observation,
         WITHOUT_SEARCHES,  # a search would observe the hand of its own sampled world
@@ -257,6 +364,16 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     "stream_of_chance_is_used_again": (stream_of_chance_is_used_again, FEW, {"worlds"}),
     "announcement_dropped": (announcement_dropped, FEW, {"worlds"}),
     "absence_dropped": (absence_dropped, FEW, {"worlds"}),
+    "nothing_in_durak": (lambda: subject_with(durak), FEW, set()),
+    "first_attacker_forgotten": (first_attacker_forgotten, FEW, {"worlds"}),
+    "taken_cards_forgotten": (taken_cards_forgotten, FEW, {"worlds"}),
+    "order_of_the_stock_is_the_true_one": (
+        order_of_the_stock_is_the_true_one,
+        FEW,
+        {"views"},
+    ),
+    "hand_of_another_in_the_view": (hand_of_another_in_the_view, FEW, {"views"}),
+    "dealt_trump_of_others_in_the_view": (dealt_trump_of_others_in_the_view, FEW, {"views"}),
 }
 """By name: how to make the subject, which checks are run on it, and which of them must fail."""
 
