@@ -5,7 +5,9 @@ parser knows nothing of them beyond that.
 
     random                  any legal action
     rules                   the game's rule-based player
+    rules:careful           another one, where the game has a name for it
     pimc:25x4               25 sampled worlds, alpha-beta over 4 decisions in each
+    rollouts:50             50 sampled worlds, each move followed by the rule-based player
     level:2                 the game's own player of that level
     ismcts:2000             tree search with playouts, no network
     RUN@champion:128        the champion of a training run, named under runs/ or by its folder
@@ -27,6 +29,7 @@ import numpy as np
 
 from engine.game import GameSpec, get_spec
 from engine.players import Player, RandomPlayer, RulePlayer, SearchPlayer
+from engine.search.flat import FlatPlayer
 from engine.search.ismcts import SearchOptions
 from engine.search.pimc import PimcOptions, PimcPlayer
 from engine.search.rollout import RolloutEvaluator
@@ -62,6 +65,8 @@ class PlayerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Sampled worlds a move."""
     depth: int = 0
     """Decisions that are searched in each."""
+    style: str = ""
+    """Name of one of the game's rule-based players; empty for the one that every game has."""
     level: int = 0
     """Level of the game's own players; 0 for all others."""
 
@@ -309,6 +314,28 @@ def _parse_plain(name: str) -> Callable[[str], PlayerSpec | None]:
     return parse
 
 
+def _parse_rules(text: str) -> PlayerSpec | None:
+    head, name = _split(text)
+    if head != "rules":
+        return None
+    if name is not None and not name.isidentifier():
+        raise PlayerError(
+            f"player {text!r}: rules takes no number; allowed are rules and, in games that have "
+            "more of them, rules:NAME"
+        )
+    return PlayerSpec(text=text, kind="rules", style=name or "")
+
+
+def _build_rules(player: ResolvedPlayer, context: PlayContext) -> Player:
+    styles = context.spec.styles
+    if player.spec.style and player.spec.style not in styles:
+        allowed = ", ".join(["rules", *(f"rules:{style}" for style in styles)])
+        raise PlayerError(
+            f"player {player.spec.text!r}: rule-based players of {context.spec.name} are {allowed}"
+        )
+    return RulePlayer(context.spec, context.game, player.spec.style)
+
+
 def _parse_ismcts(text: str) -> PlayerSpec | None:
     head, number = _split(text)
     if head != "ismcts":
@@ -338,6 +365,23 @@ def _parse_pimc(text: str) -> PlayerSpec | None:
 def _build_pimc(player: ResolvedPlayer, context: PlayContext) -> Player:
     options = PimcOptions(worlds=player.spec.worlds, depth=player.spec.depth)
     return PimcPlayer(context.spec, context.game, options)
+
+
+def _parse_rollouts(text: str) -> PlayerSpec | None:
+    head, number = _split(text)
+    if head != "rollouts":
+        return None
+    worlds = int(number) if number and number.isascii() and number.isdecimal() else 0
+    if not 1 <= worlds <= MAX_WORLDS:
+        raise PlayerError(
+            f"player {text!r}: allowed are rollouts:WORLDS with 1 to {MAX_WORLDS} worlds, for "
+            "example rollouts:50"
+        )
+    return PlayerSpec(text=text, kind="rollouts", worlds=worlds)
+
+
+def _build_rollouts(player: ResolvedPlayer, context: PlayContext) -> Player:
+    return FlatPlayer(context.spec, context.game, player.spec.worlds)
 
 
 def _parse_level(text: str) -> PlayerSpec | None:
@@ -392,16 +436,10 @@ register_kind(
         lambda player, context: RandomPlayer(context.spec, context.game),
     )
 )
-register_kind(
-    PlayerKind(
-        "rules",
-        "rules",
-        _parse_plain("rules"),
-        lambda player, context: RulePlayer(context.spec, context.game),
-    )
-)
+register_kind(PlayerKind("rules", "rules", _parse_rules, _build_rules))
 register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
 register_kind(PlayerKind("pimc", "pimc:WORLDSxDEPTH", _parse_pimc, _build_pimc))
+register_kind(PlayerKind("rollouts", "rollouts:WORLDS", _parse_rollouts, _build_rollouts))
 register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(
     PlayerKind(
