@@ -31,6 +31,11 @@ from league.models import ModelError
 
 EXPECTED = {
     "play": ("random play", "rules against rules"),
+    "levels": (
+        "Durak, level:2 against itself",
+        "Durak, pimc:15x3 against itself",
+        "Durak, level:4: 95 % of the moves that are not forced take less than",
+    ),
     "playouts": ("search with playouts, cuarenta, random playouts",),
     "network": ("search with network", "the engine's own share", "part: select"),
     "decision": ("one decision, 8 simulations, one descent",),
@@ -75,7 +80,7 @@ def names_of(report: suite.Report, group: str) -> set[str]:
 # --- every group, small ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", ["play", "decision", "onnx"])
+@pytest.mark.parametrize("group", ["play", "levels", "decision", "onnx"])
 def test_a_group_gives_its_figures(group: str) -> None:
     report = measure(group)
     assert set(EXPECTED[group]) <= names_of(report, group)
