@@ -3,7 +3,8 @@
 Room: deploy. May import: every room. The way to compile all that runs is to run it: short matches,
 and where torch is installed a tiny training run in a folder that is thrown away. A marker in the
 cache's folder, whose name stands for the engine's sources, numba and the processor, says that this
-was done for the other rooms' sources too.
+was done for the other rooms' sources too, and for this very copy of all of them: numba's disk cache
+belongs to the path and the time stamp of each source file.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from typing import Any
 from deploy.config import RunConfig
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS_WITH_KERNELS = ("replay", "learner", "league", "actors")
-"""Beside engine, whose sources the cache's folder is named after."""
+ROOMS_WITH_KERNELS = ("engine", "replay", "learner", "league", "actors")
 NUM_GAMES = 2
 SIMULATIONS = 2
 MAX_TURNS = 200
@@ -54,9 +54,10 @@ def marker(game: str) -> Path:
     """Return the file that exists once all that ``game`` needs has been compiled here."""
     from engine.jit import cache_key, cache_root
 
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(bytes(ROOT))
     for room in ROOMS_WITH_KERNELS:
-        for path in sorted((ROOT / room).glob("*.py")):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            digest.update(b"%d " % path.stat().st_mtime_ns)
             digest.update(path.read_bytes())
     trains = "train" if can_train() else "play"
     return cache_root() / cache_key() / f"{game}-{trains}-{digest.hexdigest()[:16]}.warm"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,34 @@ def test_a_failure_leaves_no_marker(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_the_marker_follows_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = _copy(tmp_path / "copy")
+    monkeypatch.setattr(warm, "ROOT", folder)
     before = warm.marker("kuhn")
     assert before == warm.marker("kuhn") != warm.marker("cuarenta")
-    (tmp_path / "actors").mkdir()
-    (tmp_path / "actors" / "lockstep.py").write_text("changed = True\n")
-    monkeypatch.setattr(warm, "ROOT", tmp_path)
+    (folder / SOURCE).write_text("changed = True\n")
+    os.utime(folder / SOURCE, ns=(0, 0))
     assert warm.marker("kuhn") != before
+
+
+def test_a_copy_elsewhere_and_one_checked_out_again_are_cold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = _copy(tmp_path / "first"), _copy(tmp_path / "second")
+    monkeypatch.setattr(warm, "ROOT", first)
+    before = warm.marker("kuhn")
+    monkeypatch.setattr(warm, "ROOT", second)
+    assert warm.marker("kuhn") != before
+    monkeypatch.setattr(warm, "ROOT", first)
+    os.utime(first / SOURCE, ns=(1, 1))
+    assert warm.marker("kuhn") != before
+
+
+SOURCE = Path("actors") / "lockstep.py"
+
+
+def _copy(folder: Path) -> Path:
+    """Return ``folder`` with one source file of a room, the same whenever it is made."""
+    (folder / SOURCE).parent.mkdir(parents=True)
+    (folder / SOURCE).write_text("changed = False\n")
+    os.utime(folder / SOURCE, ns=(0, 0))
+    return folder
