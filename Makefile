@@ -1,6 +1,7 @@
 # make train     set up, then train with a live view until Ctrl-C
 # make test      the same set-up, then every check and every test
 # make chaos     ten minutes of killing, stopping and cutting off at random, then proofs
+# make order     do the games' classical players stand in their order? minutes; GAMES="durak"
 # make soak      an hour of training: does memory, disk or anything else grow?
 #
 # Variables:  MINUTES=10  SEED=1  NAME=my-run  SET="self_play.games=64 …"  TORCH=cpu|cuda
@@ -10,6 +11,7 @@ PRESET  ?= cuarenta-laptop
 VENV    ?= .venv
 TESTS   ?= tests
 MINUTES ?=
+GAMES   ?=
 SEED    ?=
 NAME    ?=
 SET     ?=
@@ -21,11 +23,11 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 BIN := $(VENV)/bin
 
-.PHONY: help train test test-all chaos soak check fuzz format setup setup-test require-python
+.PHONY: help train test test-all chaos order soak check fuzz format setup setup-test require-python
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 
 require-python:
 	@test -n "$(PYTHON)" || { echo "set-up: no Python 3.11 to 3.13 found; make PYTHON=…" >&2; exit 2; }
@@ -51,6 +53,9 @@ check: setup-test
 
 test: check
 	$(BIN)/pytest -n 2 $(TESTS)
+
+order: setup-test
+	$(BIN)/python -m tests.bench.order $(GAMES)
 
 soak: setup-test
 	$(BIN)/python -m tests.soak.run --preset $(PRESET) $(if $(MINUTES),--minutes $(MINUTES)) \
