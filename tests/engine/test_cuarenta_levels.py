@@ -16,7 +16,7 @@ import pytest
 
 from engine import rules
 from engine.game import get_spec
-from engine.games.cuarenta_levels import CAREFUL, CARD_WORTH, chance_of_any, expected_gift, guess
+from engine.games.cuarenta_levels import CARD_WORTH, CAREFUL, chance_of_any, expected_gift, guess
 from engine.games.cuarenta_text import format_action
 from engine.players import RulePlayer
 from engine.rng import below, make_rng

@@ -266,5 +266,5 @@ def test_a_game_names_its_further_rule_players() -> None:
     message = "'rules:bold': rule-based players of cuarenta are rules, rules:biggest, rules:careful"
     with pytest.raises(PlayerError, match=message):
         build_player(resolve(parse_player("rules:bold")), context)
-    with pytest.raises(PlayerError, match="rule-based players of kuhn are rules$"):
+    with pytest.raises(PlayerError, match=r"rule-based players of kuhn are rules$"):
         build_player(resolve(parse_player("rules:bold")), CONTEXT)
