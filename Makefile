@@ -1,6 +1,7 @@
 # make train     set up, then train with a live view until Ctrl-C
 # make test      the same set-up, then every check and every test
 # make chaos     ten minutes of killing, stopping and cutting off at random, then proofs
+# make order     do the games' classical players stand in their order? minutes; GAMES="durak"
 # make soak      an hour of training: does memory, disk or anything else grow?
 # make fuzz      random games against their naive twins, then all decoders on changed bytes
 #
@@ -23,7 +24,7 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 BIN := $(VENV)/bin
 
-.PHONY: help train test test-all chaos soak check fuzz format setup setup-test require-python
+.PHONY: help train test test-all chaos order soak check fuzz format setup setup-test require-python
 .DEFAULT_GOAL := help
 
 help:
@@ -53,6 +54,9 @@ check: setup-test
 
 test: check
 	$(BIN)/pytest -n 2 $(TESTS)
+
+order: setup-test
+	$(BIN)/python -m tests.bench.order $(GAMES)
 
 soak: setup-test
 	$(BIN)/python -m tests.soak.run --preset $(PRESET) $(if $(MINUTES),--minutes $(MINUTES)) \

@@ -36,6 +36,7 @@ from league.players import (
     parse_player,
     resolve,
 )
+from league.sequential import parse_test, play_sequential
 
 SLOTS = 256
 """Games side by side: large enough for batches, small enough for their trees' memory."""
@@ -178,23 +179,31 @@ def match(
     game: str = "",
     rules: str = "",
     options: dict[str, str] | None = None,
+    sequential: str = "",
     console: Console | None = None,
 ) -> MatchReport:
     """Play two players as people write them; progress goes to ``console`` when there is one.
 
-    Raises PlayerError, ModelError, UnknownGameError or OddGamesError; each names its value.
+    With ``sequential``, the settings of a test, ``num_games`` is the most.
+
+    Raises PlayerError, ModelError, UnknownGameError, OddGamesError or SequentialError; each names
+    its value.
     """
     resolved = [resolve(parse_player(text)) for text in players]
     spec, chosen = agree_on_game(resolved, game, rules, options)
-    num_pairs(chosen, num_games)  # refused before anything is said or loaded
+    pairs = num_pairs(chosen, num_games)  # refused before anything is said or loaded
+    test = parse_test(sequential, pairs) if sequential else None
     context = PlayContext(spec, chosen, batch=SLOTS)
     load_kernels(resolved, context)
     names = players if players[0] != players[1] else (f"{players[0]} (1)", f"{players[1]} (2)")
     with told(console, f"{names[0]} against {names[1]}") as progress:
+        built = [build_player(player, context) for player in resolved]
+        if test is not None:
+            return play_sequential(spec, chosen, built, test, seed, names=names, progress=progress)
         return play_match(
             spec,
             chosen,
-            [build_player(player, context) for player in resolved],
+            built,
             num_games,
             seed,
             names=names,
@@ -268,12 +277,25 @@ def rows(reports: Sequence[MatchReport]) -> list[tuple[str, list[str]]]:
         ("different games", lambda r: f"{r.distinct_games:,}"),
     )
     lines = [(label, [show(report) for report in reports]) for label, show in plain]
+    if any(report.sequential is not None for report in reports):
+        lines.insert(3, ("sequential test", [sequential_words(report) for report in reports]))
     for name in reports[0].players[0].statistics:
         lines.append((name, [_both([p.statistics[name] for p in r.players]) for r in reports]))
     lines.append(("shaped return", [_both([p.shaped_return for p in r.players]) for r in reports]))
     lines.append(("plies a game", [f"{r.players[0].plies:.1f}" for r in reports]))
     lines.append(("seconds a game", [f"{r.seconds_per_game:.4f}" for r in reports]))
     return lines
+
+
+def sequential_words(report: MatchReport) -> str:
+    """Return how the sequential test of a match ended; nothing for a match without one."""
+    found = report.sequential
+    if found is None:
+        return ""
+    return (
+        f"{found.verdict}: {found.wins:,} of {found.num_decided:,} decided pairs won, "
+        f"{report.num_pairs:,} played (p1 = {found.p1:g}, alpha = {found.alpha:g})"
+    )
 
 
 def num_games_words(report: MatchReport) -> str:

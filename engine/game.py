@@ -119,6 +119,8 @@ class GameSpec:
     """``(game, view, action) -> text``."""
     format_view: Callable[[Any, Any, int], str] = field(default=lambda game, view, seat: str(view))
     """``(game, view, seat) -> text`` for play-throughs, one or more lines."""
+    styles: tuple[str, ...] = ()
+    """Names of further rule-based players (``rules:NAME``), in the order of ``style_action``."""
     levels: tuple[str, ...] = ()
     """Players of rising strength as people write them; the first is ``level:1``."""
     state_from_document: Callable[[Any, Mapping[str, Any]], Any] | None = None

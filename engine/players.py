@@ -17,8 +17,10 @@ from engine.evaluation import Evaluator
 from engine.game import Encoder, GameSpec
 from engine.jit import kernel
 from engine.rng import below
-from engine.rules import legal_actions, rule_action
+from engine.rules import legal_actions, rule_action, style_action
 from engine.search.ismcts import Search, SearchOptions
+
+_NO_STYLE = -1
 
 
 class Player(Protocol):
@@ -62,11 +64,24 @@ class RandomPlayer:
 
 
 class RulePlayer:
-    """Plays the game's own rule-based strategy."""
+    """Plays the game's own rule-based strategy, or another that the game has a name for."""
 
-    def __init__(self, spec: GameSpec, game: Any) -> None:
-        """Play ``game``, a variant of ``spec``."""
+    def __init__(self, spec: GameSpec, game: Any, style: str = "") -> None:
+        """Play ``game``, a variant of ``spec``.
+
+        Args:
+            spec: The game's facts.
+            game: Rule options.
+            style: One of ``spec.styles``; empty for the rule-based player itself.
+
+        Raises:
+            ValueError: The game has no player of that name.
+        """
+        if style and style not in spec.styles:
+            allowed = ", ".join(spec.styles) or "none"
+            raise ValueError(f"rule-based player {style!r} of {spec.name}: allowed are {allowed}")
         self._game = game
+        self._style = spec.styles.index(style) if style else _NO_STYLE
 
     def act(
         self,
@@ -76,7 +91,11 @@ class RulePlayer:
         out_actions: NDArray[np.int64],
     ) -> None:
         """Write one legal action per position."""
-        _rule_actions(self._game, views, seats, np.array(keys), out_actions)
+        if self._style == _NO_STYLE:
+            _rule_actions(self._game, views, seats, np.array(keys), out_actions)
+        else:
+            positions = (views, seats, np.array(keys))
+            _style_actions(self._game, positions, self._style, out_actions)
 
 
 @kernel
@@ -89,6 +108,13 @@ def _random_actions(game: Any, views: Any, keys: Any, legal: Any, out: Any) -> N
 def _rule_actions(game: Any, views: Any, seats: Any, keys: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         out[i] = rule_action(game, views[i], seats[i], keys[i : i + 1])
+
+
+@kernel
+def _style_actions(game: Any, positions: Any, style: Any, out: Any) -> None:
+    views, seats, keys = positions
+    for i in range(out.shape[0]):
+        out[i] = style_action(game, views[i], seats[i], style, keys[i : i + 1])
 
 
 class SearchPlayer:

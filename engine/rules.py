@@ -255,6 +255,15 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
     raise _missing(game, "rule_action")
 
 
+@_optional
+def style_action(game: Any, view: Any, seat: Any, style: Any, rng: Any) -> Any:
+    """Return the action of a further rule-based player; advances ``rng``.
+
+    ``style`` is its place in ``spec.styles``.
+    """
+    return rule_action(game, view, seat, rng)
+
+
 # --- what search by sampled worlds asks -----------------------------------------------------------
 
 

@@ -41,6 +41,30 @@ class PlayerReport(msgspec.Struct, frozen=True, kw_only=True):
     """By ``GameSpec.statistics``."""
 
 
+class SequentialOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sequential test ended that asked whether the first player is stronger."""
+
+    p0: float
+    """Share of decided pairs that an equal player wins."""
+    p1: float
+    """Share that the first player wins, if it is stronger."""
+    alpha: float
+    """Nominal rate of calling an equal player stronger."""
+    beta: float
+    """Nominal rate of not calling it so at ``p1``."""
+    max_pairs: int
+    outcome: str
+    """``promoted``, ``rejected`` or ``undecided``, as of a gate (``league.sprt``)."""
+    num_decided: int
+    """Pairs read that were not split."""
+    wins: int
+    """Those that the first player won."""
+    llr: float
+    """Log-likelihood ratio of p1 to p0."""
+    verdict: str
+    """In words."""
+
+
 class MatchReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a match found. Everything counts whole pairs only."""
 
@@ -71,6 +95,8 @@ class MatchReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds_per_game: float
     """Wall time, shared evenly among games that were played side by side."""
     players: tuple[PlayerReport, PlayerReport]
+    sequential: SequentialOutcome | None = None
+    """Of a match that a test ended; the interval of such a match leans towards the winner."""
 
 
 def play_match(

@@ -5,7 +5,9 @@ parser knows nothing of them beyond that.
 
     random                  any legal action
     rules                   the game's rule-based player
+    rules:careful           another one, where the game has a name for it
     pimc:25x4               25 sampled worlds, alpha-beta over 4 decisions in each
+    rollouts:50             50 sampled worlds, each move followed by the rule-based player
     level:2                 the game's own player of that level
     ismcts:2000             tree search with playouts, no network
     RUN@champion:128        the champion of a training run, named under runs/ or by its folder
@@ -18,120 +20,56 @@ The number is simulations a move; 0 plays a model's policy by itself.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from engine.game import GameSpec, get_spec
-from engine.players import Player, RandomPlayer, RulePlayer, SearchPlayer
-from engine.search.ismcts import SearchOptions
-from engine.search.pimc import PimcOptions, PimcPlayer
-from engine.search.rollout import RolloutEvaluator
-from league.evaluator import Device, OnnxEvaluator, read_metadata
-from league.models import ModelError, ModelMetadata, check_compatible
+from engine.players import Player, SearchPlayer
+from league import classic_players
+from league.evaluator import OnnxEvaluator, read_metadata
+from league.models import ModelError, check_compatible
+from league.player_kinds import (
+    PlayContext,
+    PlayerError,
+    PlayerKind,
+    PlayerSpec,
+    ResolvedPlayer,
+    RunLocator,
+    allowed_players,
+    build_player,
+    kind_of,
+    parse_player,
+    parse_simulations,
+    register_kind,
+    split_text,
+)
 from league.stores import FileModelStore
 
-MAX_SIMULATIONS = 1_000_000
-"""Simulations a move that a player may be given."""
-MAX_WORLDS, MAX_DEPTH = 100_000, 50
-"""What a player that searches sampled worlds may be given."""
+__all__ = [
+    "PlayContext",
+    "PlayerError",
+    "PlayerKind",
+    "PlayerSpec",
+    "ResolvedPlayer",
+    "RunLocator",
+    "agree_on_game",
+    "allowed_players",
+    "build_player",
+    "classic_players",
+    "locate_model",
+    "model_player",
+    "parse_player",
+    "register_kind",
+    "resolve",
+    "run_folder",
+]
+
 RUNS = Path("runs")
 """Folder of runs that are given by name."""
-
-
-class PlayerError(ValueError):
-    """Text that is no player; names it and what is allowed."""
-
-
-class PlayerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A player as written; nothing is opened yet."""
-
-    text: str
-    kind: str
-    """Name in the registry."""
-    source: str = ""
-    """Run (name or folder) or model file."""
-    version: int | None = None
-    """Model version of a run; None is its champion."""
-    simulations: int = 0
-    """Simulations a move; 0 where there is no search."""
-    worlds: int = 0
-    """Sampled worlds a move."""
-    depth: int = 0
-    """Decisions that are searched in each."""
-    level: int = 0
-    """Level of the game's own players; 0 for all others."""
-
-
-class RunLocator(Protocol):
-    """Finds the model file of a run."""
-
-    def __call__(self, run: str, version: int | None) -> Path:
-        """Return the file of ``version`` (None: the champion). Raises ModelError."""
-        ...
-
-
-class ResolvedPlayer(NamedTuple):
-    """A player with its model, before it knows the game that it will play."""
-
-    spec: PlayerSpec
-    model: bytes | None
-    metadata: ModelMetadata | None
-    """What the model was made for; None for players that play any game."""
-
-
-class PlayContext(NamedTuple):
-    """What a player is told of the games that it will play."""
-
-    spec: GameSpec
-    game: Any
-    options: SearchOptions = SearchOptions()
-    """How the trees of players that search grow."""
-    batch: int = 64
-    """Positions that a player searches at once."""
-    device: Device = "cpu"
-    """Where networks run."""
-
-
-class PlayerKind(NamedTuple):
-    """One way to write a player."""
-
-    name: str
-    syntax: str
-    """As shown in errors and help."""
-    parse: Callable[[str], PlayerSpec | None]
-    """Text -> spec, or None when the text is of another kind; PlayerError when it is malformed."""
-    build: Callable[[ResolvedPlayer, PlayContext], Player]
-    locate: Callable[[PlayerSpec, RunLocator], Path] | None = None
-    """Spec -> model file; None for kinds without a model."""
-
-
-_KINDS: dict[str, PlayerKind] = {}
-
-
-def register_kind(kind: PlayerKind) -> PlayerKind:
-    """Add a kind. Raises ValueError when its name is taken."""
-    if kind.name in _KINDS:
-        raise ValueError(f"player kind {kind.name!r} is already registered")
-    _KINDS[kind.name] = kind
-    return kind
-
-
-def allowed_players() -> str:
-    """Return the syntax of all kinds, for help and errors."""
-    return ", ".join(kind.syntax for kind in _KINDS.values())
-
-
-def parse_player(text: str) -> PlayerSpec:
-    """Return the player that ``text`` stands for. Raises PlayerError."""
-    for kind in _KINDS.values():
-        spec = kind.parse(text)
-        if spec is not None:
-            return spec
-    raise PlayerError(f"player {text!r}: allowed are {allowed_players()}")
 
 
 # --- models of runs -------------------------------------------------------------------------------
@@ -174,7 +112,7 @@ def locate_model(run: str, version: int | None) -> Path:
 
 def resolve(spec: PlayerSpec, run_locator: RunLocator = locate_model) -> ResolvedPlayer:
     """Return ``spec`` with its model read. Raises ModelError for one missing or damaged."""
-    locate = _KINDS[spec.kind].locate
+    locate = kind_of(spec).locate
     if locate is None:
         return ResolvedPlayer(spec, None, None)
     path = locate(spec, run_locator)
@@ -226,12 +164,7 @@ def agree_on_game(
     return spec, chosen
 
 
-# --- play -----------------------------------------------------------------------------------------
-
-
-def build_player(player: ResolvedPlayer, context: PlayContext) -> Player:
-    """Return the engine's player. Raises ModelError when its model is for another game."""
-    return _KINDS[player.spec.kind].build(player, context)
+# --- play ----------------------------------------------------------------------------------------
 
 
 def model_player(model: bytes, simulations: int, context: PlayContext) -> SearchPlayer:
@@ -263,104 +196,8 @@ def _build_model(player: ResolvedPlayer, context: PlayContext) -> Player:
     return model_player(player.model, player.spec.simulations, context)
 
 
-def _build_ismcts(player: ResolvedPlayer, context: PlayContext) -> Player:
-    spec, game = context.spec, context.game
-    return SearchPlayer(
-        spec,
-        game,
-        spec.encoders[0],
-        RolloutEvaluator(spec, game),
-        simulations=player.spec.simulations,
-        options=context.options,
-        batch=context.batch,
-    )
-
-
-# --- kinds ----------------------------------------------------------------------------------------
-
-
-def parse_simulations(text: str, number: str | None, low: int, example: str) -> int:
-    """Return the simulations behind the colon of ``text``. Raises PlayerError."""
-    value = int(number) if number is not None and number.isascii() and number.isdecimal() else -1
-    if not low <= value <= MAX_SIMULATIONS:
-        found = "no number" if number is None else f"number {number!r}"
-        raise PlayerError(
-            f"player {text!r}: {found} of simulations a move; allowed are {low} to "
-            f"{MAX_SIMULATIONS}, for example {example}"
-        )
-    return value
-
-
-def _split(text: str) -> tuple[str, str | None]:
-    """Return ``text`` before and after its last colon; None where there is no colon."""
-    head, colon, number = text.rpartition(":")
-    return (head, number) if colon else (text, None)
-
-
-def _parse_plain(name: str) -> Callable[[str], PlayerSpec | None]:
-    def parse(text: str) -> PlayerSpec | None:
-        head, number = _split(text)
-        if head != name:
-            return None
-        if number is not None:
-            raise PlayerError(f"player {text!r}: {name} takes no number")
-        return PlayerSpec(text=text, kind=name)
-
-    return parse
-
-
-def _parse_ismcts(text: str) -> PlayerSpec | None:
-    head, number = _split(text)
-    if head != "ismcts":
-        return None
-    simulations = parse_simulations(text, number, 1, "ismcts:2000")
-    return PlayerSpec(text=text, kind="ismcts", simulations=simulations)
-
-
-def _parse_pimc(text: str) -> PlayerSpec | None:
-    head, number = _split(text)
-    if head != "pimc":
-        return None
-    words = (number or "").split("x")
-    sizes = [int(word) for word in words if word.isascii() and word.isdecimal()]
-    if (
-        len(words) != 2
-        or len(sizes) != 2
-        or not (1 <= sizes[0] <= MAX_WORLDS and 1 <= sizes[1] <= MAX_DEPTH)
-    ):
-        raise PlayerError(
-            f"player {text!r}: allowed are pimc:WORLDSxDEPTH with 1 to {MAX_WORLDS} worlds and a "
-            f"depth of 1 to {MAX_DEPTH}, for example pimc:25x4"
-        )
-    return PlayerSpec(text=text, kind="pimc", worlds=sizes[0], depth=sizes[1])
-
-
-def _build_pimc(player: ResolvedPlayer, context: PlayContext) -> Player:
-    options = PimcOptions(worlds=player.spec.worlds, depth=player.spec.depth)
-    return PimcPlayer(context.spec, context.game, options)
-
-
-def _parse_level(text: str) -> PlayerSpec | None:
-    head, number = _split(text)
-    if head != "level":
-        return None
-    if number is None or not (number.isascii() and number.isdecimal()) or int(number) < 1:
-        raise PlayerError(f"player {text!r}: no level; allowed are numbers from 1, as level:2")
-    return PlayerSpec(text=text, kind="level", level=int(number))
-
-
-def _build_level(player: ResolvedPlayer, context: PlayContext) -> Player:
-    levels = context.spec.levels
-    if player.spec.level > len(levels):
-        allowed = f"level:1 to level:{len(levels)}" if levels else "none"
-        raise PlayerError(
-            f"player {player.spec.text!r}: levels of {context.spec.name} are {allowed}"
-        )
-    return build_player(resolve(parse_player(levels[player.spec.level - 1])), context)
-
-
 def _parse_run(text: str) -> PlayerSpec | None:
-    head, number = _split(text)
+    head, number = split_text(text)
     run, at, word = head.rpartition("@")
     if not at:
         return None
@@ -377,32 +214,13 @@ def _parse_run(text: str) -> PlayerSpec | None:
 
 
 def _parse_file(text: str) -> PlayerSpec | None:
-    head, number = _split(text)
+    head, number = split_text(text)
     if not head.endswith(".onnx"):
         return None
     simulations = parse_simulations(text, number, 0, f"{head}:128")
     return PlayerSpec(text=text, kind="file", source=head, simulations=simulations)
 
 
-register_kind(
-    PlayerKind(
-        "random",
-        "random",
-        _parse_plain("random"),
-        lambda player, context: RandomPlayer(context.spec, context.game),
-    )
-)
-register_kind(
-    PlayerKind(
-        "rules",
-        "rules",
-        _parse_plain("rules"),
-        lambda player, context: RulePlayer(context.spec, context.game),
-    )
-)
-register_kind(PlayerKind("ismcts", "ismcts:SIMULATIONS", _parse_ismcts, _build_ismcts))
-register_kind(PlayerKind("pimc", "pimc:WORLDSxDEPTH", _parse_pimc, _build_pimc))
-register_kind(PlayerKind("level", "level:NUMBER", _parse_level, _build_level))
 register_kind(
     PlayerKind(
         "run",

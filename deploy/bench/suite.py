@@ -22,6 +22,7 @@ from deploy.manifest import new_manifest
 
 GROUPS: dict[str, tuple[str, str]] = {
     "play": ("play", "measure"),
+    "levels": ("levels", "measure"),
     "playouts": ("playouts", "measure"),
     "network": ("network", "measure"),
     "decision": ("network", "measure_decision"),

@@ -75,12 +75,14 @@ def match(
     rules: Annotated[str, option("PRESET")] = "",
     set: Annotated[UseAppendAction[tuple[str, ...]], option("OPTION=WORD")] = (),
     seed: Annotated[int, option("SEED")] = 0,
+    sequential: Annotated[str, option("p1=0.6,alpha=0.01")] = "",
     json: Annotated[bool, option("")] = False,
 ) -> int:
     """Play two players against each other, every deal twice with the sides exchanged.
 
     A player is random, rules, ismcts:2000 (search with playouts), RUN@champion:128, RUN@v12:0 or
-    file.onnx:400; the number is simulations a move, 0 the policy alone.
+    file.onnx:400; the number is simulations a move, 0 the policy alone. Where the game has them,
+    pimc:25x4, rollouts:50 and level:3 are players too.
 
     Args:
         first: A player.
@@ -90,6 +92,8 @@ def match(
         rules: Rule preset of the game; needed when neither player is a model.
         set: Rule options, such as --set sum_cards=2.
         seed: Number that all deals follow from.
+        sequential: End as soon as a sequential test on decided pairs says whether A is stronger;
+            --games is then the most. Settings, with a comma between them: p0, p1, alpha, beta.
         json: Print all figures as JSON.
     """
     if not 0 <= seed <= MAX_SEED:
@@ -101,6 +105,7 @@ def match(
     from league.duplicate import OddGamesError
     from league.models import ModelError
     from league.players import PlayerError
+    from league.sequential import SequentialError
 
     try:
         found = report.match(
@@ -110,9 +115,10 @@ def match(
             game=game,
             rules=rules,
             options=rule_options(set),
+            sequential=sequential,
             console=None if json else Console(stderr=True),
         )
-    except (PlayerError, ModelError, UnknownGameError, OddGamesError) as error:
+    except (PlayerError, ModelError, UnknownGameError, OddGamesError, SequentialError) as error:
         raise UserError(str(error)) from error
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")

@@ -31,6 +31,13 @@ from engine.games.cuarenta_encoder import (
 from engine.games.cuarenta_encoder_bits import ACTION_SIZE as BITS_ACTION_SIZE
 from engine.games.cuarenta_encoder_bits import OBSERVATION_SIZE as BITS_OBSERVATION_SIZE
 from engine.games.cuarenta_encoder_bits import encode_actions_bits, encode_view_bits
+from engine.games.cuarenta_levels import (
+    LEAD_UNIT,
+    LEAD_UNIT_PER_POINT,
+    STYLES,
+    guess,
+    style_choice,
+)
 from engine.games.cuarenta_rules import (
     action_base,
     action_rank,
@@ -204,6 +211,14 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
     return chosen
 
 
+def style_action(game: Any, view: Any, seat: Any, style: Any, rng: Any) -> Any:
+    return style_choice(game, view, seat, style, rng)
+
+
+def static_value(game: Any, state: Any, side: Any) -> Any:
+    return guess(game, state, side)
+
+
 def equity_prior(game: Any) -> NDArray[np.float64]:
     """Return the prior probability to win for every row of the equity table.
 
@@ -216,7 +231,7 @@ def equity_prior(game: Any) -> NDArray[np.float64]:
         np.arange(0, 40, 2), np.arange(0, 40, 2), np.array([-1, 1]), indexing="ij"
     )
     missing = np.maximum(2 * game.target - own - other, 0)
-    logit = (own - other) / (4.0 + 0.15 * missing) + 0.2 * deals_next
+    logit = (own - other) / (LEAD_UNIT + LEAD_UNIT_PER_POINT * missing) + 0.2 * deals_next
     return (1.0 / (1.0 + np.exp(-logit))).reshape(-1)
 
 
@@ -251,6 +266,8 @@ SPEC = register(
         equity_prior=equity_prior,
         reward_terms=("captured", "caida", "limpia", "carton", "win"),
         statistics=("score", "caidas", "limpias", "captured", "carton"),
+        styles=STYLES,
+        levels=("random", "rules:biggest", "rules:careful", "rollouts:50"),
         format_action=format_action,
         format_view=format_view,
         state_from_document=state_from_document,

@@ -1,7 +1,7 @@
 """Forty-fives: the rule-based player.
 
 Room: engine. May import: engine.bits, jit, and of Forty-fives state, cards, rules and
-worlds..
+worlds.
 
 **Bid.** A suit is worth ``TRUMP_WORTH`` of its trumps in hand, and ``KING_WORTH`` for each plain
 king; the best suit counts. A level may be bid from ``LEVEL_WORTH`` on, ``LATE_BONUS`` sooner by a

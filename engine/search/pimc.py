@@ -40,7 +40,7 @@ from engine.search.tree import plain_records
 
 MOST_EXTRA_DEPTH = 8
 NO_BUDGET = 0
-_NODES = 0
+_NODES, _WORLDS, _DEPTH, _CUT = range(4)
 
 
 class PimcOptions(NamedTuple):
@@ -53,6 +53,19 @@ class PimcOptions(NamedTuple):
     """Actions of a position that are tried, the most promising ones first."""
     node_budget: int = NO_BUDGET
     """Positions visited a decision at the most; 0 for as many as it takes."""
+
+
+class Effort(NamedTuple):
+    """What a decision took; zeros for a forced one."""
+
+    nodes: int
+    """Positions visited."""
+    worlds: int
+    """Sampled worlds that were searched."""
+    depth: int
+    """Decisions on a line, the root's among them."""
+    cut: int
+    """Lines that the budget of nodes ended before that depth; 0: the search was complete."""
 
 
 class Stack(NamedTuple):
@@ -74,7 +87,7 @@ class Stack(NamedTuple):
     outcome: NDArray[np.float64]
     """[S]."""
     counters: NDArray[np.int64]
-    """[1] positions visited in this decision."""
+    """[4] of this decision, as in ``Effort``."""
 
 
 COUNT, NEXT, LEFT = range(3)
@@ -102,13 +115,13 @@ class PimcPlayer:
             bounds=np.zeros((levels, 3)),
             own=np.zeros(levels, np.bool_),
             outcome=np.zeros(int(num_sides(game))),
-            counters=np.zeros(1, np.int64),
+            counters=np.zeros(len(Effort._fields), np.int64),
         )
 
     @property
-    def num_nodes(self) -> int:
-        """Positions visited for the last decision."""
-        return int(self._stack.counters[_NODES])
+    def effort(self) -> Effort:
+        """What the last decision took."""
+        return Effort(*(int(count) for count in self._stack.counters))
 
     def act(
         self,
@@ -137,10 +150,14 @@ def _choose(
         if count > 1:
             count = rank_actions(game, views[i], actions, count, options.most_actions)
         values[:count] = 0.0
-        stack.counters[_NODES] = 0
-        num_worlds = 1 if is_certain(game, views[i], seat) else options.worlds
+        num_worlds = 0
+        if count > 1:
+            num_worlds = 1 if is_certain(game, views[i], seat) else options.worlds
         depth = options.depth + min(extra_depth(game, views[i]), MOST_EXTRA_DEPTH)
-        for _ in range(num_worlds if count > 1 else 0):
+        stack.counters[_NODES] = stack.counters[_CUT] = 0
+        stack.counters[_WORLDS] = num_worlds
+        stack.counters[_DEPTH] = depth if count > 1 else 0
+        for _ in range(num_worlds):
             determinize(game, views[i], seat, rng, world[0])
             for k in range(count):
                 stack.states[0] = world[0]
@@ -217,6 +234,8 @@ def enter(game: Any, options: Any, stack: Any, level: Any, seat: Any) -> Any:
             continue
         spent = stack.counters[_NODES] >= options.node_budget > NO_BUDGET
         if stack.counts[level, LEFT] <= 0 or spent:
+            if stack.counts[level, LEFT] > 0:
+                stack.counters[_CUT] += 1
             break
         stack.counts[level, COUNT] = rank_actions(game, state, actions, count, options.most_actions)
         stack.counts[level, NEXT] = 0

@@ -32,6 +32,11 @@ from league.models import ModelError
 
 EXPECTED = {
     "play": (*(f"random play, {name}" for name in game_names()), "rules against rules"),
+    "levels": (
+        "Durak, level:2 against itself",
+        "Durak, pimc:15x3 against itself",
+        "Durak, level:4: 95 % of the moves that are not forced take less than",
+    ),
     "playouts": tuple(
         f"search with playouts, {name}, random playouts"
         for name in (*game_names(), "cuarenta report_b_2p", "durak classic_4p")
@@ -79,7 +84,7 @@ def names_of(report: suite.Report, group: str) -> set[str]:
 # --- every group, small ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", ["play", "decision", "onnx"])
+@pytest.mark.parametrize("group", ["play", "levels", "decision", "onnx"])
 def test_a_group_gives_its_figures(group: str) -> None:
     report = measure(group)
     assert set(EXPECTED[group]) <= names_of(report, group)

@@ -161,6 +161,14 @@ def test_a_mistake_is_one_line_and_exit_code_2(
         (["--game", "kuhn", "--rules", "standard", "--set", "ante=0"], ["ante = '0'", "1 to"]),
         (["--game", "kuhn", "--rules", "standard", "--set", "ante"], ["'ante'", "option=word"]),
         (["--game", "kuhn", "--rules", "standard", "--games", "3"], ["3 games", "even"]),
+        (
+            ["--game", "kuhn", "--rules", "standard", "--sequential", "p=1"],
+            ["'p=1'", "p0, p1, alpha, beta"],
+        ),
+        (
+            ["--game", "kuhn", "--rules", "standard", "--sequential", "p1=.4"],
+            ["p1 = 0.4", "p0 < p1"],
+        ),
     ],
 )
 def test_rules_of_a_match_are_checked(
@@ -333,6 +341,21 @@ def test_match_prints_figures_and_the_same_seed_the_same_games(
     assert cli.main(argv) == 0
     text = capsys.readouterr().out
     for word in ("win rate", "95 % interval", "verdict", "seconds a game", "different games"):
+        assert word in text
+
+
+def test_a_match_ends_when_its_test_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["match", "rules", "random", "--games", "4000", "--game", "cuarenta"]
+    argv += ["--rules", "report_b_2p", "--sequential", "p1=0.6,alpha=0.01"]
+    assert cli.main([*argv, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    found = document["sequential"]
+    assert (found["p1"], found["alpha"], found["max_pairs"]) == (0.6, 0.01, 2000)
+    assert found["outcome"] == "promoted"
+    assert document["num_games"] < 400
+    assert cli.main(argv) == 0
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for word in ("sequential test", "rules is stronger:", "decided pairs", "alpha = 0.01"):
         assert word in text
 
 

@@ -53,6 +53,7 @@ def _file(folder: Path, text: str) -> str:
 
 def test_presets_that_come_with_the_program() -> None:
     assert presets.preset_names() == [
+        "cuarenta-2p-laptop",
         "cuarenta-cluster",
         "cuarenta-laptop",
         "cuarenta-workstation",
@@ -71,7 +72,7 @@ def test_every_preset_loads_and_survives_saving(name: str) -> None:
     assert saved == config
 
 
-@pytest.mark.parametrize("name", ["cuarenta-laptop", "durak-laptop", "forty-fives-laptop"])
+@pytest.mark.parametrize("name", [name for name in presets.preset_names() if "laptop" in name])
 def test_the_laptop_presets_share_two_cores(name: str) -> None:
     config = _load(name)
     assert config.self_play.num_workers == 2

@@ -111,7 +111,9 @@ def test_a_budget_of_nodes_ends_a_search_and_the_action_is_legal() -> None:
     for player in (free, bound):
         assert choose(player, game, state, seat) in legal(game, state)
     # Once it is spent every root action still looks at a position or two in every world.
-    assert bound.num_nodes <= 20 + 2 * 4 * 5 < free.num_nodes
+    assert bound.effort.nodes <= 20 + 2 * 4 * 5 < free.effort.nodes
+    assert bound.effort.cut > 0 == free.effort.cut
+    assert free.effort[1:3] == bound.effort[1:3] == (4, 8)
     assert choose(free, game, state, seat) == choose(free, game, state, seat)
 
 

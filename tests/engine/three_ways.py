@@ -24,6 +24,7 @@ from engine.game import GameSpec, get_spec
 from engine.play import GameJob, Table
 from engine.players import Player, RandomPlayer, RulePlayer
 from engine.rules import CHANCE, TERMINAL
+from engine.search.flat import FlatPlayer
 from engine.search.ismcts import Search, search_options
 from engine.search.rollout import HashingEvaluator, RolloutEvaluator
 from league.config import LeagueConfig
@@ -113,6 +114,8 @@ def add_position(digest: Digest, spec: GameSpec, game: Any, state: Any, mover: i
                 rules.describe_actions(game, view, encoder.code, actions, count, described)
                 digest.add(actions[:count], described)
                 digest.add(int(rules.rule_action(game, view, seat, numbers)))
+                for style in range(len(spec.styles)):
+                    digest.add(int(rules.style_action(game, view, seat, style, numbers)))
 
 
 def bits_part(digest: Digest, seed: int) -> None:
@@ -224,6 +227,20 @@ def add_search(digest: Digest, spec: GameSpec, game: Any, search: Search, how: A
     digest.add(actions, visits, counts, values, priors)
 
 
+def rollouts_part(digest: Digest, seed: int) -> None:
+    """Guesses, and what rollouts choose, on some positions of Cuarenta with two players."""
+    spec = get_spec("cuarenta")
+    game = spec.make("report_b_2p")
+    player = FlatPlayer(spec, game, 2)
+    views, out = np.zeros(1, spec.state_dtype), np.zeros(1, np.int64)
+    for number, (state, mover) in enumerate(walk(spec, game, seed, CUARENTA_PLIES)):
+        digest.add(float(rules.static_value(game, state, 0)))
+        if mover >= 0 and number % 5 == 0:
+            rules.view(game, state, mover, views.view(np.recarray)[0])
+            player.act(views, np.array([mover]), np.array([number], np.uint64), out)
+            digest.add(out)
+
+
 def matches_part(digest: Digest, seed: int) -> None:
     """Games between the rule player and a random one."""
     for name, num_games in (("kuhn", 20), ("leduc", 20), ("cuarenta", 1)):
@@ -278,6 +295,7 @@ PARTS: dict[str, Callable[[Digest, int], None]] = {
     "durak": durak_part,
     "forty_fives": forty_fives_part,
     "search": search_part,
+    "rollouts": rollouts_part,
     "matches": matches_part,
     "self_play": self_play_part,
     "kuhn_search": lambda digest, seed: search_part(digest, seed, ("kuhn",)),

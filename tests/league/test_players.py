@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.game import UnknownGameError, get_spec
+from engine.game import GameSpec, UnknownGameError, get_spec
 from engine.play import GameJob, GameResult, Table
 from engine.players import Player, RandomPlayer, RulePlayer
+from engine.search.flat import FlatPlayer
 from engine.search.pimc import PimcPlayer
-from league import players
+from league import player_kinds
 from league.models import ModelError
 from league.players import (
     PlayContext,
@@ -58,6 +59,9 @@ def test_each_form_is_parsed(text: str, expected: tuple[str, str, int | None, in
         ("ruels", "player 'ruels': allowed are random, rules"),
         ("rules:5", "rules takes no number"),
         ("ismcts", "'ismcts': no number of simulations a move; allowed are 1 to"),
+        ("rules:a-b", "allowed are rules and, in games that have more of them, rules:NAME"),
+        ("rollouts", "'rollouts': allowed are rollouts:WORLDS with 1 to"),
+        ("rollouts:0", "'rollouts:0': allowed are rollouts:WORLDS with 1 to"),
         ("level", "'level': no level; allowed are numbers from 1, as level:2"),
         ("pimc:25", "'pimc:25': allowed are pimc:WORLDSxDEPTH with 1 to"),
         ("pimc:0x4", "'pimc:0x4': allowed are"),
@@ -80,7 +84,7 @@ def test_what_is_no_player_is_refused_by_name(text: str, message: str) -> None:
 
 
 def test_further_kinds_are_registered_by_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(players, "_KINDS", dict(players._KINDS))
+    monkeypatch.setattr(player_kinds, "_KINDS", dict(player_kinds._KINDS))
 
     def parse(text: str) -> PlayerSpec | None:
         return PlayerSpec(text=text, kind="echo") if text == "echo" else None
@@ -235,13 +239,32 @@ def test_a_model_of_other_rules_does_not_play() -> None:
 
 
 def test_a_level_is_the_games_own_player_of_that_strength() -> None:
-    durak = get_spec("durak")
-    context = PlayContext(durak, durak.make())
-    made = [build_player(resolve(parse_player(f"level:{n}")), context) for n in (1, 2, 3, 4)]
-    assert [type(player) for player in made] == [RandomPlayer, RulePlayer, PimcPlayer, PimcPlayer]
+    durak, cuarenta = get_spec("durak"), get_spec("cuarenta")
+
+    def made(spec: GameSpec) -> list[type]:
+        context = PlayContext(spec, spec.make())
+        return [
+            type(build_player(resolve(parse_player(f"level:{n}")), context)) for n in (1, 2, 3, 4)
+        ]
+
+    assert made(durak) == [RandomPlayer, RulePlayer, PimcPlayer, PimcPlayer]
+    assert made(cuarenta) == [RandomPlayer, RulePlayer, RulePlayer, FlatPlayer]
     spec = parse_player("pimc:25x4")
     assert (spec.kind, spec.worlds, spec.depth) == ("pimc", 25, 4)
+    context = PlayContext(durak, durak.make())
     with pytest.raises(PlayerError, match="levels of durak are level:1 to level:4"):
         build_player(resolve(parse_player("level:9")), context)
     with pytest.raises(PlayerError, match="levels of kuhn are none"):
         build_player(resolve(parse_player("level:1")), CONTEXT)
+
+
+def test_a_game_names_its_further_rule_players() -> None:
+    cuarenta = get_spec("cuarenta")
+    context = PlayContext(cuarenta, cuarenta.make())
+    for text in ("rules:biggest", "rules:careful"):
+        assert isinstance(build_player(resolve(parse_player(text)), context), RulePlayer)
+    message = "'rules:bold': rule-based players of cuarenta are rules, rules:biggest, rules:careful"
+    with pytest.raises(PlayerError, match=message):
+        build_player(resolve(parse_player("rules:bold")), context)
+    with pytest.raises(PlayerError, match=r"rule-based players of kuhn are rules$"):
+        build_player(resolve(parse_player("rules:bold")), CONTEXT)

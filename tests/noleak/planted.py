@@ -32,7 +32,9 @@ ABSENT, ANNOUNCED = 1, 2
 """Codes of Cuarenta's record for a seat that told nothing, and for one that announced."""
 
 
-def subject_with(module: Any, options: dict[str, str] | None = None, **functions: Any) -> Subject:
+def subject_with(
+    module: Any, options: dict[str, str] | None = None, preset: str = "", **functions: Any
+) -> Subject:
     """Return the game of ``module`` under a type of its own, with ``functions`` replaced."""
     spec = get_spec(module.SPEC.name)
     # A type of its own each time: a function is found by the type of the game.
@@ -40,7 +42,7 @@ def subject_with(module: Any, options: dict[str, str] | None = None, **functions
     number = len(_TYPES)
     _TYPES.append(collections.namedtuple(f"Planted{number}", fields))
     rules.implement(_TYPES[-1], vars(module) | functions)
-    game = _TYPES[-1](*spec.make("", options))
+    game = _TYPES[-1](*spec.make(preset, options))
     planted = dataclasses.replace(spec, game_type=_TYPES[-1], presets={"standard": game})
     part = HIDDEN[spec.name]
     return Subject(planted, game, part, num_positions=30, num_searched=5, num_games=4)
@@ -210,6 +212,56 @@ def stream_of_chance_is_used_again() -> Subject:
     return subject_with(cuarenta, determinize=determinize)
 
 
+# --- Cuarenta with two players --------------------------------------------------------------------
+
+
+def two_players(**functions: Any) -> Subject:
+    return subject_with(cuarenta, preset="report_b_2p", **functions)
+
+
+def hand_of_the_other_player_in_the_view() -> Subject:
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        hand = state.hands[1 - seat]
+        cuarenta.view(game, state, seat, out)
+        out.hands[1 - seat] = hand
+
+    return two_players(view=view)
+
+
+def hand_of_the_other_player_kept() -> Subject:
+    """The view is honest by itself; the world has the true lowest card of the other hand."""
+
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        hand = state.hands[1 - seat]
+        cuarenta.view(game, state, seat, out)
+        out.stock = hand & (~hand + np.uint64(1))
+
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        kept = view.stock
+        cuarenta.determinize(game, view, seat, rng, out)
+        other = 1 - seat
+        if kept and not out.hands[other] & kept:
+            card = out.hands[other] & (~out.hands[other] + np.uint64(1))
+            out.hands[other] ^= card | kept
+            out.stock ^= card | kept
+
+    return two_players(view=view, determinize=determinize)
+
+
+def ronda_of_the_other_player_forgotten() -> Subject:
+    plain = two_players(determinize=without_facts(ANNOUNCED))
+    return AnnouncingSubject(plain.spec, plain.game, plain.hidden, num_positions=10)
+
+
+def chance_of_two_players_is_the_true_one() -> Subject:
+    def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
+        seed = view.seed
+        cuarenta.determinize(game, view, seat, rng, out)
+        out.seed = seed
+
+    return two_players(view=view_with_the_seed, determinize=determinize)
+
+
 # --- Durak ----------------------------------------------------------------------------------------
 
 
@@ -364,6 +416,19 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
     "stream_of_chance_is_used_again": (stream_of_chance_is_used_again, FEW, {"worlds"}),
     "announcement_dropped": (announcement_dropped, FEW, {"worlds"}),
     "absence_dropped": (absence_dropped, FEW, {"worlds"}),
+    "nothing_in_cuarenta_with_two_players": (two_players, FEW, set()),
+    "hand_of_the_other_player_in_the_view": (hand_of_the_other_player_in_the_view, FEW, {"views"}),
+    "hand_of_the_other_player_kept": (hand_of_the_other_player_kept, FEW, {"views", "worlds"}),
+    "ronda_of_the_other_player_forgotten": (
+        ronda_of_the_other_player_forgotten,
+        FEW,
+        {"worlds"},
+    ),
+    "chance_of_two_players_is_the_true_one": (
+        chance_of_two_players_is_the_true_one,
+        FEW,
+        {"views", "worlds"},
+    ),
     "nothing_in_durak": (lambda: subject_with(durak), FEW, set()),
     "first_attacker_forgotten": (first_attacker_forgotten, FEW, {"worlds"}),
     "taken_cards_forgotten": (taken_cards_forgotten, FEW, {"worlds"}),
