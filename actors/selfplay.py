@@ -38,6 +38,7 @@ from actors.lockstep import (
     start_games,
 )
 from actors.messages import MatchupResult, StepReply, StepRequest
+from actors.model_slots import NEWEST_SLOTS, ModelSlots
 from engine import rules
 from engine.game import Encoder, GameSpec
 from engine.jit import engine_hash
@@ -55,36 +56,6 @@ from replay.trajectory import Header, Trajectory
 SNAPSHOT_SCHEMA = 1
 """Raised whenever the meaning of a worker's snapshot changes; others are refused by name."""
 _FIRST_CAPACITY = 192
-_NEWEST_SLOTS = 2
-
-
-class _Slots:
-    """Which model version lies in which evaluator slot; slots in use are never overwritten."""
-
-    def __init__(self, evaluator: OnnxEvaluator, search: Search, models: ModelStore, count: int):
-        self._evaluator = evaluator
-        self._search = search
-        self._models = models
-        self.versions: list[int] = [-1] * count
-
-    def load(self, slot: int, version: int) -> None:
-        """Put ``version`` into ``slot``."""
-        metadata = self._evaluator.set_model(slot, self._models.get(version))
-        equity = np.asarray(metadata.equity, np.float64) if metadata.target == "equity" else None
-        self._search.set_equity(slot, equity)
-        self.versions[slot] = version
-
-    def find(self, version: int, in_use: set[int], wanted: set[int]) -> int:
-        """Return the slot of a pool ``version``, loading it if a slot is free; -1 if none is."""
-        pool = range(_NEWEST_SLOTS, len(self.versions))
-        for slot in pool:
-            if self.versions[slot] == version:
-                return slot
-        for slot in pool:
-            if slot not in in_use and self.versions[slot] not in wanted:
-                self.load(slot, version)
-                return slot
-        return -1
 
 
 class SelfPlayWorker:
@@ -122,7 +93,7 @@ class SelfPlayWorker:
         seats, sides = int(rules.num_seats(game)), int(rules.num_sides(game))
         self._seats, self._sides = seats, sides
         self._side_of = [int(rules.side_of(game, seat)) for seat in range(seats)]
-        num_slots = _NEWEST_SLOTS + league.pool_size + 1
+        num_slots = NEWEST_SLOTS + league.pool_size + 1
         self._search = Search(
             spec,
             game,
@@ -133,7 +104,7 @@ class SelfPlayWorker:
             num_models=num_slots,
         )
         self._evaluator = OnnxEvaluator(spec, game, encoder, num_slots)
-        self._slots = _Slots(self._evaluator, self._search, models, num_slots)
+        self._slots = ModelSlots(self._evaluator, self._search, models, num_slots)
         self._league = league
         self._matchmaker = self._new_matchmaker()
         self._options = MoveOptions(

@@ -86,6 +86,7 @@ class ClusterRuntime:
         self._snapshot_at = time.monotonic()
         self._kept_at = 0.0
         self._server_restarts = 0
+        self._lease_in_doubt = False
 
     # --- actors -----------------------------------------------------------------------------------
 
@@ -241,7 +242,11 @@ class ClusterRuntime:
         except LeaseHeld:
             raise
         except StoreError as error:
-            owner.tracker.say(f"the lease could not be renewed: {error}")
+            if not self._lease_in_doubt:  # told once, not at every try
+                owner.tracker.say(f"the lease could not be renewed: {error}")
+            self._lease_in_doubt = True
+        else:
+            self._lease_in_doubt = False
         if now - self._snapshot_at >= self._config.runtime.snapshot_s:
             self._snapshot_at = now
             self._learner_due = self._gate_due = True

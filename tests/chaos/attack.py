@@ -237,14 +237,10 @@ class Attack:
         self._sample()
 
     def _has_drained(self, since: float) -> bool:
-        """Return whether the owner works and a learner has ingested nothing new for a while."""
+        """Return whether an owner that started after ``since`` has stored all that was accepted."""
         status = self._stage.directory.read_status()
-        if status is None or status.started_at < since or status.state != "paused":
-            return False
-        learner = [worker for worker in status.workers if worker.role == "learner"]
-        paths = self._stage.logs.folder.glob("ingested-*.jsonl")
-        quiet = time.time() - max(path.stat().st_mtime for path in paths) > 5.0
-        return quiet and bool(learner) and learner[0].resident_bytes > 0
+        is_paused = status is not None and status.started_at > since and status.state == "paused"
+        return is_paused and not self._missing()
 
     def _stop(self) -> None:
         supervisor = self._supervisor

@@ -232,7 +232,8 @@ def test_the_overflow_warning_is_of_runs_without_the_jit_and_filtered_only_there
     assert options["filterwarnings"] == ["error"]
     silencers = ("filterwarnings", "simplefilter", "seterr")
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
-        assert not any(word in path.read_text() for word in silencers), path
+        text = path.read_text().replace('simplefilter("error")', "")  # silences nothing
+        assert not any(word in text for word in silencers), path
 
 
 # --- one place ------------------------------------------------------------------------------------
