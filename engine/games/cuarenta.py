@@ -52,7 +52,13 @@ from engine.games.cuarenta_state import (
     WIN_BONUS,
     Cuarenta,
 )
-from engine.games.cuarenta_text import format_action, format_view, state_from_document
+from engine.games.cuarenta_text import (
+    format_action,
+    format_table,
+    format_view,
+    spellings,
+    state_from_document,
+)
 from engine.games.cuarenta_worlds import draw_world, write_view
 from engine.rng import below
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
@@ -248,7 +254,9 @@ SPEC = register(
         reward_terms=("captured", "caida", "limpia", "carton", "win"),
         statistics=("score", "caidas", "limpias", "captured", "carton"),
         format_action=format_action,
+        spellings=spellings,
         format_view=format_view,
+        format_table=format_table,
         state_from_document=state_from_document,
     ),
     globals(),
