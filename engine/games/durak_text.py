@@ -19,6 +19,7 @@ from engine.games.durak_state import (
     NUM_CARDS,
     NUM_RANKS,
     NUM_SUITS,
+    OVER,
     PASS,
     RANK_NAMES,
     SHOW,
@@ -164,6 +165,9 @@ def format_table(game: Any, view: Any, seat: int) -> str:
     if uncovered:
         table += f"{', then ' if covered else ''}{' '.join(uncovered)} not beaten"
     doing = f"{verb(attacker, 'attack')} {name(defender)}"
+    if view.phase == OVER:
+        loser = int(view.durak)
+        doing = "Nobody lost" if loser == NOBODY else f"{name(loser).capitalize()} lost"
     if view.phase == TAKING:
         doing = f"{verb(defender, 'take')} what {name(attacker)} began"
     trump = SUIT_NAMES[int(view.trump)]

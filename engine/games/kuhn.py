@@ -202,7 +202,7 @@ def _format_table(game: Any, view: Any, seat: int) -> str:
     return f"You are seat {seat}.\nSo far: {', '.join(moves) or 'nothing'}\nYour card: {card}"
 
 
-SPEC = register(
+SPEC: GameSpec = register(
     GameSpec(
         name="kuhn",
         game_type=Kuhn,

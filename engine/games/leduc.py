@@ -375,7 +375,7 @@ def _format_table(game: Any, view: Any, seat: int) -> str:
     )
 
 
-SPEC = register(
+SPEC: GameSpec = register(
     GameSpec(
         name="leduc",
         game_type=Leduc,
