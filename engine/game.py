@@ -12,15 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from engine import rules
+from engine import plugins, rules
 from engine.rng import Rng
 
 GAME_MODULES = ("cuarenta", "durak", "forty_fives", "kuhn", "leduc")
-"""Modules of ``engine.games`` that are registered on first use, in the order they are listed."""
+"""Modules of ``engine.games``, named as their games, which are registered on first use.
+
+Games of other packages are found as ``engine.plugins`` says.
+"""
 
 
 class UnknownGameError(ValueError):
-    """A game, preset, option or option value that does not exist; names what is allowed."""
+    """A game, preset, option or value that does not exist, or a game that cannot be loaded.
+
+    Names what is allowed, or the package that offers the game.
+    """
 
 
 def format_code(game: Any, view: Any, code: int) -> str:
@@ -182,22 +188,57 @@ def register(spec: GameSpec, functions: Mapping[str, Any]) -> GameSpec:
     return spec
 
 
-def _load_all() -> None:
+def _load_own() -> None:
     for module in GAME_MODULES:
         importlib.import_module(f"engine.games.{module}")
 
 
+def _load_offered(name: str) -> None:
+    """Import the module that a package offers as the game ``name``. Raises UnknownGameError."""
+    offers = [point for point in plugins.entry_points() if point.name == name]
+    packages = ", ".join(plugins.package_of(point) for point in offers)
+    if not offers:
+        raise UnknownGameError(f"game {name!r}: allowed are {', '.join(game_names())}")
+    if len(offers) > 1:
+        raise UnknownGameError(f"game {name!r}: allowed is one package that offers it: {packages}")
+    module = offers[0].module
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        raise UnknownGameError(
+            f"game {name!r} of {packages} cannot be loaded: {type(error).__name__}: {error} "
+            f"(python -c 'import {module}' says where)"
+        ) from error
+    if name not in _REGISTRY:
+        raise UnknownGameError(
+            f"game {name!r} of {packages}: its module {module} registers no game of this name"
+        )
+
+
 def game_names() -> list[str]:
-    """Return the names of all registered games."""
-    _load_all()
-    return list(_REGISTRY)
+    """Return the names of all games, those that other packages offer last.
+
+    Raises UnknownGameError when one of them takes the name of a game of this program.
+    """
+    _load_own()
+    offers = plugins.entry_points()
+    for point in offers:
+        if point.name in GAME_MODULES:
+            raise UnknownGameError(
+                f"game {point.name!r} of {plugins.package_of(point)}: allowed is another name than "
+                f"{', '.join(GAME_MODULES)}"
+            )
+    return list(dict.fromkeys([*_REGISTRY, *(point.name for point in offers)]))
 
 
 def get_spec(name: str) -> GameSpec:
-    """Return the spec of the game called ``name``. Raises UnknownGameError."""
-    _load_all()
+    """Return the spec of the game called ``name``; loads no other package's games but this one.
+
+    Raises UnknownGameError.
+    """
+    _load_own()
     if name not in _REGISTRY:
-        raise UnknownGameError(f"game {name!r}: allowed are {', '.join(_REGISTRY)}")
+        _load_offered(name)
     return _REGISTRY[name]
 
 

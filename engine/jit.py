@@ -1,11 +1,12 @@
 """The one importer of ``njit``: the ``@kernel`` decorator, and where machine code is cached.
 
-Room: engine. May import: numba and the standard library.
+Room: engine. May import: numba, engine.plugins and the standard library.
 
 numba's disk cache notices an edit of the file that holds a kernel, not of the files that the
 kernel calls into. A search compiled against a game's old rules would then be served for ever. The
 cache therefore lives in a folder named by a hash of everything that machine code depends on: all
-engine sources, the versions of numba and llvmlite, the processor, and every ``NUMBA_*`` variable.
+engine sources and those of other packages' games, the versions of numba and llvmlite, the
+processor, and every ``NUMBA_*`` variable.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import numba
 from numba import njit
 from numba.core import config as numba_config
 
+from engine import plugins
+
 ENGINE_ROOT = Path(__file__).resolve().parent
 
 # Chosen by measurement: no fastmath (bitwise reproducibility), no reference to the Python
@@ -39,10 +42,13 @@ INLINED_OPTIONS: dict[str, Any] = {
 
 @functools.cache
 def engine_hash() -> str:
-    """Hex digest of all engine sources: nodes with equal digests play by the same code."""
+    """Hex digest of the sources of engine and games: equal on nodes that play by the same code."""
     digest = hashlib.sha256()
     for path in sorted(ENGINE_ROOT.rglob("*.py")):
         digest.update(str(path.relative_to(ENGINE_ROOT)).encode())
+        digest.update(path.read_bytes())
+    for name, path in plugins.sources():
+        digest.update(name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -30,7 +30,8 @@ class TrainingBatch(NamedTuple):
     """[R, V], in [-1, 1]."""
     value_weight: NDArray[np.float32]
     """[R], 1 where the outcome is a value target, 0 elsewhere."""
-    num_policy_rows: int
+    policy_weight: NDArray[np.float32]
+    """[R], what the game says of rows with a policy target, 0 elsewhere."""
     mean_version: float
     """Mean over the policy rows of the version that made the example."""
 
@@ -85,15 +86,14 @@ def make_batch(
     policy = (flags & POLICY) != 0
     num_actions = np.where(policy, batch.examples["num_actions"], 0).astype(np.int64)
     made = features.make(batch.views, batch.examples["seat"], num_actions)
-    num_policy_rows = int(np.count_nonzero(policy))
     versions = batch.examples["model_version"][policy]
     return TrainingBatch(
         features=made,
         visit_shares=_visit_shares(batch, policy, made.candidate_row),
         targets=value_targets(batch, config, equity, bootstrap=bootstrap),
         value_weight=((flags & VALUE) != 0).astype(np.float32),
-        num_policy_rows=num_policy_rows,
-        mean_version=float(versions.mean()) if num_policy_rows else float("nan"),
+        policy_weight=features.policy_weights(batch.views, policy),
+        mean_version=float(versions.mean()) if len(versions) else float("nan"),
     )
 
 

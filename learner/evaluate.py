@@ -75,12 +75,13 @@ def evaluate(
         ages = np.linspace(0, len(slots) - 1, config.held_out_rows).astype(np.int64)
         slots = slots[ages]
     batch = window.gather(slots)
-    policy_sum = 0.0
+    policy_sum = weight_sum = 0.0
     values: list[NDArray[np.float32]] = []
     for start in range(0, len(slots), CHUNK_ROWS):
         part = window.gather(slots[start : start + CHUNK_ROWS])
-        loss, predicted = _forward(part, network, features, device, config)
-        policy_sum += loss * len(predicted)
+        loss, weight, predicted = _forward(part, network, features, device, config)
+        policy_sum += loss * weight
+        weight_sum += weight
         values.append(predicted)
     predictions = np.concatenate(values)
     targets = final_targets(batch, config, equity)
@@ -88,7 +89,7 @@ def evaluate(
     size = float(np.mean(np.abs(targets)))
     return HeldOut(
         num_games=_num_games(window, ages),
-        policy_loss=policy_sum / len(slots),
+        policy_loss=policy_sum / weight_sum if weight_sum > 0.0 else float("nan"),
         value_loss=float(np.mean((predictions - targets) ** 2)),
         value_r2=r_squared(predictions, targets),
         outcome_r2=r_squared(predictions, outcomes),
@@ -112,8 +113,8 @@ def _forward(
     features: FeatureMaker,
     device: Device,
     config: LearnerConfig,
-) -> tuple[float, NDArray[np.float32]]:
-    """Return the mean policy loss and the values of ``batch``."""
+) -> tuple[float, float, NDArray[np.float32]]:
+    """Return the mean policy loss of ``batch``, the weight of its rows there, and its values."""
     made = make_batch(batch, features, config, None, bootstrap=False)
     inputs = [device.tensor(array) for array in made.features]
     with torch.no_grad():
@@ -123,10 +124,9 @@ def _forward(
             logits.float(),
             device.tensor(made.visit_shares),
             inputs[2],
-            len(values),
-            made.num_policy_rows,
+            device.tensor(made.policy_weight),
         )
-    return float(loss), values.float().cpu().numpy()
+    return float(loss), float(made.policy_weight.sum()), values.float().cpu().numpy()
 
 
 def root_value_bias(batch: Batch, outcomes: NDArray[np.float32]) -> dict[str, float]:

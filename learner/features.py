@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.game import Encoder, GameSpec
 from engine.jit import kernel
-from engine.rules import describe_actions, legal_actions, observe
+from engine.rules import describe_actions, legal_actions, observe, policy_weight
 
 
 class Features(NamedTuple):
@@ -52,6 +52,13 @@ def _fill(game: Any, encoder: Any, views: Any, rows: Any, features: Any, actions
     return -1
 
 
+@kernel
+def _weigh(game: Any, views: Any, is_policy_row: Any, weights: Any) -> None:
+    """Write the game's policy weight of each policy row to ``weights`` [B], 0 of the others."""
+    for i in range(len(weights)):
+        weights[i] = policy_weight(game, views[i]) if is_policy_row[i] else 0.0
+
+
 class FeatureMaker:
     """Computes features of views of one game with one encoder."""
 
@@ -86,3 +93,12 @@ class FeatureMaker:
                 f"{count} legal actions"
             )
         return features
+
+    def policy_weights(self, views: Any, is_policy_row: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return [B] what each row weighs in the policy loss; 0 where no policy is wanted.
+
+        ``views`` are those of the seats to move.
+        """
+        weights = np.zeros(len(is_policy_row), np.float32)
+        _weigh(self._game, np.ascontiguousarray(views).view(np.recarray), is_policy_row, weights)
+        return weights

@@ -2,8 +2,8 @@
 
 Room: learner. May import: torch.
 
-R rows, C candidates of all rows; ``row`` is int64[C], the row of each candidate, ascending. A row
-without candidates takes no part in the policy loss.
+R rows, C candidates of all rows; ``row`` is int64[C], the row of each candidate, ascending. Weights
+are [R]; a row without candidates has policy weight 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class Losses(NamedTuple):
-    """Scalars, each a mean over the rows that it speaks of."""
+    """Scalars, each a weighted mean over the rows that it speaks of."""
 
     policy: Tensor
     """Cross-entropy of the policy to the normalised visits, nats."""
@@ -37,25 +37,28 @@ def segment_log_softmax(logits: Tensor, row: Tensor, num_rows: int) -> Tensor:
     return shifted - total.log().index_select(0, row)
 
 
-def policy_loss(
-    logits: Tensor, visit_shares: Tensor, row: Tensor, num_rows: int, num_policy_rows: int
-) -> Tensor:
-    """Return the mean cross-entropy over the policy rows, nats (0 without any).
+def policy_loss(logits: Tensor, visit_shares: Tensor, row: Tensor, weight: Tensor) -> Tensor:
+    """Return the weighted mean cross-entropy of the rows, nats (0 where none has a weight).
 
     Args:
         logits: [C].
         visit_shares: [C], sums to 1 within each row that has candidates.
         row: int64[C].
-        num_rows: R.
-        num_policy_rows: rows that have candidates.
+        weight: [R].
     """
-    log_probabilities = segment_log_softmax(logits, row, num_rows)
-    return -(visit_shares * log_probabilities).sum() / max(num_policy_rows, 1)
+    log_probabilities = segment_log_softmax(logits, row, len(weight))
+    return _candidate_mean(-visit_shares * log_probabilities, row, weight)
 
 
-def visit_entropy(visit_shares: Tensor, num_policy_rows: int) -> Tensor:
-    """Return the mean entropy of the visit shares over the policy rows, nats."""
-    return torch.special.entr(visit_shares).sum() / max(num_policy_rows, 1)
+def visit_entropy(visit_shares: Tensor, row: Tensor, weight: Tensor) -> Tensor:
+    """Return the weighted mean entropy of the visit shares of the rows, nats."""
+    return _candidate_mean(torch.special.entr(visit_shares), row, weight)
+
+
+def _candidate_mean(terms: Tensor, row: Tensor, weight: Tensor) -> Tensor:
+    """Return the weighted mean over the rows of the sums of their candidates' ``terms`` [C]."""
+    total = weight.sum().clamp_min(torch.finfo(weight.dtype).tiny)
+    return (terms * weight.index_select(0, row)).sum() / total
 
 
 def value_loss(values: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
@@ -75,12 +78,11 @@ def losses(
     row: Tensor,
     targets: Tensor,
     value_weight: Tensor,
-    num_policy_rows: int,
+    policy_weight: Tensor,
 ) -> Losses:
     """Return all losses of a batch; shapes as above."""
-    num_rows = values.shape[0]
     return Losses(
-        policy_loss(logits.float(), visit_shares, row, num_rows, num_policy_rows),
+        policy_loss(logits.float(), visit_shares, row, policy_weight),
         value_loss(values.float(), targets, value_weight),
-        visit_entropy(visit_shares, num_policy_rows),
+        visit_entropy(visit_shares, row, policy_weight),
     )

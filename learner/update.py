@@ -80,10 +80,10 @@ class Updater:
         config, device = self._config, self.device
         inputs = [device.tensor(array) for array in batch.features]
         targets, weight = device.tensor(batch.targets), device.tensor(batch.value_weight)
-        shares = device.tensor(batch.visit_shares)
+        shares, policy_weight = map(device.tensor, (batch.visit_shares, batch.policy_weight))
         with device.autocast():
             logits, values = self.network(*inputs)
-        parts = losses(logits, values, shares, inputs[2], targets, weight, batch.num_policy_rows)
+        parts = losses(logits, values, shares, inputs[2], targets, weight, policy_weight)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, step)
         self.optimizer.zero_grad(set_to_none=True)

@@ -8,16 +8,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 import pytest
 
-from engine import rules
 from engine.game import get_spec
-from engine.jit import engine_hash
-from engine.rng import make_rng
 from league.models import METADATA_KEY, ModelMetadata
 from learner.config import LearnerConfig, NetworkConfig
 from learner.export import open_session
@@ -27,72 +22,17 @@ from learner.train import Learner
 from replay.codec import encode
 from replay.memory import MemoryReader, MemoryStore, MemoryWriter
 from replay.split import is_held_out
-from replay.trajectory import EXAMPLE, POLICY, VALUE, Header, Trajectory
+from replay.trajectory import Trajectory
+from tests.learner.rule_games import play
 
 SPEC = get_spec("cuarenta")
 GAME = SPEC.make("report_a_4p")
 NUM_GAMES = 250
 
 
-def play(seed: int) -> Trajectory:
-    """Play one game by the rule player; its move has most of the visits."""
-    rng = make_rng(seed)
-    state, views = SPEC.new_state(), SPEC.new_states(SPEC.max_plies)
-    legal = np.zeros(SPEC.max_actions, np.int64)
-    examples = np.zeros(SPEC.max_plies, EXAMPLE)
-    visits: list[int] = []
-    hand_ends: list[tuple[int, ...]] = []
-    rules.deal(GAME, state, np.uint64(seed))
-    ply = 0
-    while (seat := int(rules.current_seat(GAME, state))) != rules.TERMINAL:
-        if seat == rules.CHANCE:
-            rows = tuple(int(rules.equity_index(GAME, state, side)) for side in range(2))
-            if rows[0] != rules.NO_HAND_END:
-                hand_ends.append(rows)
-            rules.deal_next(GAME, state)
-            continue
-        rules.view(GAME, state, seat, views[ply])
-        count = int(rules.legal_actions(GAME, views[ply], legal))
-        action = int(rules.rule_action(GAME, views[ply], seat, rng))
-        flags = VALUE | (POLICY if ply % 3 == 0 else 0)
-        examples[ply] = (ply, seat, flags, len(hand_ends), 0, 0, np.nan)
-        if ply % 3 == 0:
-            examples["num_actions"][ply] = count
-            visits += [30 if a == action else 1 for a in legal[:count].tolist()]
-        rules.apply(GAME, state, action)
-        ply += 1
-    header = _header(state, seed, ply, tuple(hand_ends))
-    return Trajectory(header, examples[:ply], views[:ply], np.array(visits, np.uint16))
-
-
-def _header(
-    state: Any, seed: int, num_plies: int, hand_ends: tuple[tuple[int, ...], ...]
-) -> Header:
-    returns, terms = np.zeros(2), np.zeros((2, len(SPEC.reward_terms)))
-    rules.returns(GAME, state, returns)
-    rules.reward_terms(GAME, state, terms)
-    return Header(
-        run_id="run",
-        game=SPEC.name,
-        rules=SPEC.describe(GAME),
-        engine_hash=engine_hash(),
-        seed=seed,
-        matchup="self_play",
-        seat_versions=(0,) * 4,
-        learner_seats=(True,) * 4,
-        num_plies=num_plies,
-        num_simulations=0,
-        num_full_searches=0,
-        returns=tuple(returns.tolist()),
-        reward_terms=tuple(tuple(row) for row in terms.tolist()),
-        statistics=((0.0,) * len(SPEC.statistics),) * 2,
-        hand_ends=hand_ends,
-    )
-
-
 @pytest.fixture(scope="module")
 def games() -> list[Trajectory]:
-    return [play(seed) for seed in range(1, NUM_GAMES + 1)]
+    return [play(SPEC, GAME, seed) for seed in range(1, NUM_GAMES + 1)]
 
 
 def test_games_have_hands_whose_rows_mirror_each_other(games: list[Trajectory]) -> None:

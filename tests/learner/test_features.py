@@ -66,7 +66,7 @@ def test_batch_holds_eligible_then_value_only_rows_with_normalised_visits() -> N
     made = make_batch(batch, FeatureMaker(SPEC, GAME, ENCODER), options, None, bootstrap=False)
     policy = (batch.examples["flags"] & POLICY) != 0
     assert policy.tolist() == [True] * 32 + [False] * 16
-    assert made.num_policy_rows == 32
+    assert made.policy_weight.tolist() == [1.0] * 32 + [0.0] * 16
     assert made.value_weight.tolist() == [1.0] * 48
     assert made.mean_version == 7.0
     rows = made.features.candidate_row

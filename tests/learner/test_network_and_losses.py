@@ -47,8 +47,9 @@ def visit_shares(row: torch.Tensor, num_rows: int) -> torch.Tensor:
     return visits / total[row]
 
 
-def num_policy_rows(row: torch.Tensor) -> int:
-    return len(set(row.tolist()))
+def equal_weights(row: torch.Tensor, num_rows: int) -> torch.Tensor:
+    """1 for the rows with candidates."""
+    return (torch.bincount(row, minlength=num_rows) > 0).float()
 
 
 def test_untrained_value_is_near_zero_and_policy_near_uniform() -> None:
@@ -106,10 +107,10 @@ def test_ragged_equals_padded(num_rows: int) -> None:
     torch.testing.assert_close(got, expected[mask], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(values, expected_values, atol=1e-5, rtol=1e-5)
     shares = visit_shares(row, num_rows)
-    num_policy = len(set(rows))
-    padded_loss = -(shares * expected[mask]).sum() / num_policy
+    padded_loss = -(shares * expected[mask]).sum() / len(set(rows))
+    weight = equal_weights(row, num_rows)
     torch.testing.assert_close(
-        policy_loss(logits, shares, row, num_rows, num_policy), padded_loss, atol=1e-5, rtol=1e-5
+        policy_loss(logits, shares, row, weight), padded_loss, atol=1e-5, rtol=1e-5
     )
 
 
@@ -134,8 +135,7 @@ def test_every_parameter_gets_a_gradient() -> None:
     shares = visit_shares(row, 32)
     targets = torch.linspace(-1, 1, 32)[:, None]
     logits, values = network(observations, candidates, row)
-    num_policy = num_policy_rows(row)
-    parts = losses(logits, values, shares, row, targets, torch.ones(32), num_policy)
+    parts = losses(logits, values, shares, row, targets, torch.ones(32), equal_weights(row, 32))
     torch.autograd.backward(parts.policy + parts.value)
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
@@ -150,7 +150,7 @@ def test_rows_without_candidates_take_no_part_in_the_policy_loss() -> None:
     observations.requires_grad_(True)
     network = build_network(SHAPE, seed=6)
     logits, _ = network(observations, candidates, row)
-    loss = policy_loss(logits, visit_shares(row, 32), row, 32, num_policy_rows(row))
+    loss = policy_loss(logits, visit_shares(row, 32), row, equal_weights(row, 32))
     torch.autograd.backward(loss)
     assert observations.grad is not None
     num_candidates = torch.bincount(row, minlength=32)
@@ -169,15 +169,26 @@ def test_large_logits_do_not_overflow() -> None:
 def test_least_policy_loss_is_the_entropy_of_the_visits() -> None:
     row = torch.tensor([0, 0, 1, 1, 1])
     shares = torch.tensor([0.25, 0.75, 0.5, 0.5, 0.0])
-    loss = policy_loss(shares.clamp_min(1e-30).log(), shares, row, 2, 2)
+    loss = policy_loss(shares.clamp_min(1e-30).log(), shares, row, torch.ones(2))
     entropy = (-0.25 * np.log(0.25) - 0.75 * np.log(0.75) + np.log(2)) / 2
     assert float(loss) == pytest.approx(entropy, abs=1e-6)
-    assert float(visit_entropy(shares, 2)) == pytest.approx(entropy, abs=1e-6)
+    assert float(visit_entropy(shares, row, torch.ones(2))) == pytest.approx(entropy, abs=1e-6)
 
 
 def test_a_batch_without_policy_rows_has_no_policy_loss() -> None:
     empty = torch.zeros(0)
-    assert float(policy_loss(empty, empty, empty.long(), 4, 0)) == 0.0
+    assert float(policy_loss(empty, empty, empty.long(), torch.zeros(4))) == 0.0
+
+
+def test_a_row_of_a_quarter_of_the_weight_counts_a_quarter() -> None:
+    row = torch.tensor([0, 0, 2, 2])
+    logits = torch.tensor([0.0, 0.0, 3.0, -2.0])
+    shares = torch.tensor([1.0, 0.0, 0.5, 0.5])
+    first, last = np.log(2.0), (np.log1p(np.exp(-5.0)) + np.log1p(np.exp(5.0))) / 2
+    weight = torch.tensor([1.0, 0.0, 0.25])
+    loss = policy_loss(logits, shares, row, weight)
+    assert float(loss) == pytest.approx((first + 0.25 * last) / 1.25)
+    assert float(visit_entropy(shares, row, weight)) == pytest.approx(0.25 * np.log(2.0) / 1.25)
 
 
 def test_value_loss_is_the_mean_square_over_the_weighted_rows() -> None:
