@@ -5,7 +5,7 @@ Room: engine. Python only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,14 +74,28 @@ class _Cards(NamedTuple):
     free: frozenset[int]
     """Cards that the document names nowhere: where they lie was chosen here."""
 
-    def exchanged(self, other: Mapping[int, int]) -> _Cards:
-        """Return the cards with ``other[card]`` where ``card`` lay, for each of its keys."""
+    def exchanged(self, first: int, second: int) -> _Cards:
+        """Return the cards with these two in each other's place."""
+        other = {first: second, second: first}
+        return self._in_place_of(lambda card: other.get(card, card))
 
-        def of(group: list[int]) -> list[int]:
-            return [other.get(card, card) for card in group]
+    def dealt_anew(self, hidden: Sequence[int], rng: Rng) -> _Cards:
+        """Return the cards with ``hidden``, all of them, dealt anew; advances ``rng``.
 
-        hands = [of(hand) for hand in self.hands]
-        return _Cards(hands, of(self.stock), of(self.discard), of(self.spare), self.free)
+        Which of them lay where before makes no difference, only how many did.
+        """
+        cards = np.array(sorted(hidden), np.int64)
+        shuffle(rng, cards, len(cards))
+        left = iter(cards.tolist())
+        return self._in_place_of(lambda card: next(left) if card in hidden else card)
+
+    def _in_place_of(self, other: Callable[[int], int]) -> _Cards:
+        """Return the cards with ``other(card)`` for each, asked hand by hand, then the rest."""
+        *hands, stock, discard, spare = (
+            [other(card) for card in group]
+            for group in (*self.hands, self.stock, self.discard, self.spare)
+        )
+        return _Cards(hands, stock, discard, spare, self.free)
 
 
 def _mask(cards: Iterable[int]) -> np.uint64:
@@ -186,7 +200,7 @@ def _line(game: Any, fields: Fields, suit: int, cards: _Cards) -> tuple[Any, _Ca
         needed = [card for card in _cards_in(moves[index]) if not held >> card & 1]
         loose = [card for card in sorted(cards.free - played) if held >> card & 1]
         if needed and needed[0] in cards.free and loose:
-            cards = cards.exchanged({needed[0]: loose[0], loose[0]: needed[0]})
+            cards = cards.exchanged(needed[0], loose[0])
             state = _begin(game, fields, suit, cards)
             index = 0
             continue
@@ -219,7 +233,4 @@ def state_from_document(game: Any, document: Mapping[str, Any], rng: Rng | None 
         return state
     unseen = int(unseen_cards(state, seat))
     hidden = [card for card in range(NUM_CARDS) if unseen >> card & 1 or card in cards.spare]
-    changed = np.array(hidden, np.int64)
-    shuffle(rng, changed, len(changed))
-    exchange = dict(zip(hidden, changed.tolist(), strict=True))
-    return _line(game, fields, suit, cards.exchanged(exchange))[0]
+    return _line(game, fields, suit, cards.dealt_anew(hidden, rng))[0]
