@@ -20,6 +20,7 @@ import pytest
 from deploy import cli
 from engine.game import game_names
 from tests.deploy.on_terminal import Terminal
+from tests.league.tiny_models import make_model
 
 CASES = Path(__file__).parents[1] / "cases"
 KINDS = ("ply", "line", "follow", "auction")
@@ -111,7 +112,7 @@ LINE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("player", ["ismcts:64", "level:3"])
+@pytest.mark.parametrize("player", ["ismcts:64", "rules"])
 def test_the_cards_of_others_make_no_difference(
     player: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -147,6 +148,25 @@ def test_rules_come_from_the_document_or_from_the_command_line(
     assert one == {"legal": ["5 takes 5"]}
     path = save(tmp_path, {**document, "rules": {"preset": "report_b_2p"}})
     assert answer(capsys, "cuarenta", path, "--legal") == {"legal": ["5 takes 5"]}
+
+
+def test_a_model_advises_in_its_own_game_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    model = tmp_path / "tiny.onnx"
+    model.write_bytes(make_model(1))
+    path = save(tmp_path, {"hand": "K", "moves": ["bet"]})
+    for argv in (("--model", str(model)), ("--player", f"{model}:0")):
+        found = answer(capsys, "kuhn", path, *argv)
+        assert found["player"].startswith(f"{model}:")
+        # With 0 simulations nothing is searched, and the values are those of playouts.
+        assert [row["value"] for row in found["moves"]] == [-1.0, 2.0]
+    path = save(tmp_path, {"hand": "K", "rules": {"ante": 2}})
+    words = ["ante"]
+    assert_refused(capsys, words, "--game", "kuhn", "--position", path, "--model", str(model))
+    path = save(tmp_path, {"hand": "K"})
+    words = ["'kuhn'", "'leduc'"]
+    assert_refused(capsys, words, "--game", "leduc", "--position", path, "--model", str(model))
 
 
 def test_the_position_may_come_from_a_pipe(
