@@ -118,16 +118,17 @@ def _sit_down(seating: Seating, seed: int, console: Console) -> TerminalGame:
     from league.players import PlayContext, build_player
 
     spec, game, own, others, hints = seating
-    if jit_enabled() and not marker(spec.name).exists():
-        console.print(f"The first game of {spec.name} compiles its rules, about a minute ...")
     context = PlayContext(spec, game, batch=1)
     built = {player.spec.text: build_player(player, context) for player in others.values()}
+    advisor = Advisor(hints, context)
+    if jit_enabled() and not marker(spec.name).exists():
+        console.print(f"The first game of {spec.name} compiles its rules, about a minute ...")
     names = [others[seat].spec.text if seat in others else ME for seat in range(len(others) + 1)]
     return TerminalGame(
         Sitting(spec, game, seed),
         own,
         {seat: built[player.spec.text] for seat, player in others.items()},
         [*names, hints.spec.text],
-        Advisor(hints, context),
+        advisor,
         console,
     )
