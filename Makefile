@@ -2,14 +2,16 @@
 # make test      the same set-up, then every check and every test
 # make chaos     ten minutes of killing, stopping and cutting off at random, then proofs
 # make soak      an hour of training: does memory, disk or anything else grow?
+# make fuzz      random games against their naive twins, then all decoders on changed bytes
 #
-# Variables:  MINUTES=10  SEED=1  NAME=my-run  SET="self_play.games=64 …"  TORCH=cpu|cuda
+# Variables:  MINUTES=10  GAMES=20000  SEED=1  NAME=my-run  SET="self_play.games=64 …"  TORCH=cpu|cuda
 #             PRESET=cuarenta-laptop  PYTHON=python3.12  VENV=.venv  TESTS="tests/engine -k deal"
 
 PRESET  ?= cuarenta-laptop
 VENV    ?= .venv
 TESTS   ?= tests
 MINUTES ?=
+GAMES   ?=
 SEED    ?=
 NAME    ?=
 SET     ?=
@@ -25,7 +27,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 
 require-python:
 	@test -n "$(PYTHON)" || { echo "set-up: no Python 3.11 to 3.13 found; make PYTHON=…" >&2; exit 2; }
@@ -66,10 +68,13 @@ test-all:
 chaos: setup-test
 	$(BIN)/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
-# Coverage-guided, of everything that reads bytes; the minutes are shared by all decoders.
+# GAMES of each game, every switch drawn at random, beside its naive twin; then, coverage-guided,
+# everything that reads bytes, where the minutes are shared by all decoders.
 fuzz: require-python
 	@$(PYTHON) -I deploy/setup_venv.py --venv $(VENV) --extras learner,test,fuzz --torch "$(TORCH)"
 	@$(BIN)/cardleague warmup
+	nice $(BIN)/python -m tests.engine.fuzz_games $(if $(GAMES),--games $(GAMES)) \
+		$(if $(SEED),--seed $(SEED))
 	nice $(BIN)/python -m tests.hostile.fuzz $(if $(MINUTES),--minutes $(MINUTES))
 
 format: setup-test

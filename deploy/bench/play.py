@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deploy.bench.figures import Figure, figure, measured, rate, repeated
 from deploy.bench.setup import SEED, Setup
-from engine.game import get_spec
+from engine.game import game_names, get_spec
 from engine.jit import kernel
 from engine.play import GameJob, Table
 from engine.players import RulePlayer
@@ -31,6 +31,26 @@ RULES = "report_a_4p"
 SLOTS = 256
 
 
+class RandomPlay(NamedTuple):
+    """How random games of a game are measured: its first rules, unless a row says others."""
+
+    games: int = 2_000
+    reference: float | None = None
+    goal: float | None = None
+    reference_plies: float | None = None
+    """Plies a game of that reference."""
+
+
+RANDOM_PLAY = {
+    "cuarenta": RandomPlay(20_000, 5_800_000, 8_000_000, 309),
+    "durak": RandomPlay(20_000),
+    "forty_fives": RandomPlay(2_000),
+    "kuhn": RandomPlay(1_000_000),
+    "leduc": RandomPlay(500_000),
+}
+"""Games that stand here last for about a second; any other one gets the defaults."""
+
+
 @kernel
 def random_games(game: Any, states: Any, legal: Any, count: Any, rng: Any) -> Any:
     """Play ``count`` games of random moves in ``states[0]``; return their plies."""
@@ -51,24 +71,38 @@ def random_games(game: Any, states: Any, legal: Any, count: Any, rng: Any) -> An
 
 
 def measure(setup: Setup) -> list[Figure]:
-    """Return random play and games between rule players."""
-    return [*_random_play(setup), _rule_play(setup)]
+    """Return random play of every game, and games between rule players."""
+    figures = [figure for name in game_names() for figure in _random_play(setup, name)]
+    return [*figures, _rule_play(setup)]
 
 
-def _random_play(setup: Setup) -> list[Figure]:
-    spec = get_spec("cuarenta")
-    game = spec.make(RULES)
+def _random_play(setup: Setup, name: str) -> list[Figure]:
+    spec, size = get_spec(name), RANDOM_PLAY.get(name, RandomPlay())
+    game, preset = spec.make(), next(iter(spec.presets))
     states = plain_records(spec.state_dtype, 1)
     legal, rng = np.zeros(spec.max_actions, np.int64), make_rng(SEED)
-    games = setup.pick(20_000, 50)
+    games = setup.pick(size.games, 50)
     samples = repeated(lambda: float(random_games(game, states, legal, games, rng)), setup.repeats)
-    how = f"{games} games of uniformly random moves, {RULES}, one compiled loop"
+    how = f"{games} games of uniformly random moves, {preset}, one compiled loop"
     lengths = measured([sample.done / games for sample in samples], samples)
     return [
         figure(
-            GROUP, "random play", "plies/s", rate(samples), how, reference=5_800_000, goal=8_000_000
+            GROUP,
+            f"random play, {name}",
+            "plies/s",
+            rate(samples),
+            how,
+            reference=size.reference,
+            goal=size.goal,
         ),
-        figure(GROUP, "random play, length of a game", "plies", lengths, how, reference=309),
+        figure(
+            GROUP,
+            f"random play, {name}, length of a game",
+            "plies",
+            lengths,
+            how,
+            reference=size.reference_plies,
+        ),
     ]
 
 

@@ -34,14 +34,20 @@ class Ours(NamedTuple):
     rounds: int = 1
     """Searches of all positions in one repeat."""
 
+    @property
+    def label(self) -> str:
+        """The game, with its rules where they are not its first ones."""
+        first = next(iter(get_spec(self.game).presets))
+        return self.game if self.rules == first else f"{self.game} {self.rules}"
+
 
 class Theirs(NamedTuple):
-    """A game of OpenSpiel, and the one of ours that it is compared with."""
+    """A game of OpenSpiel, and the ones of ours that it is compared with."""
 
     game: str
     reference: float | None
-    against: str
-    goal: float | None
+    against: tuple[tuple[str, float | None], ...]
+    """(label of ours, goal)."""
     stride: int = 1
     skip: int = 0
     note: str = ""
@@ -50,22 +56,26 @@ class Theirs(NamedTuple):
 OURS = (
     Ours("cuarenta", "report_a_4p", 3, 0.0, 150_000, "; reference range 150,000 to 230,000"),
     Ours("cuarenta", "report_a_4p", 3, 0.5, 150_000, "; as the player ismcts:N plays"),
+    Ours("cuarenta", "report_b_2p", 3),
+    Ours("durak", "report_d", 3),
+    Ours("durak", "classic_4p", 3),
+    Ours("forty_fives", "report_c", 3),
     Ours("kuhn", "standard", 1, rounds=20),
     Ours("leduc", "standard", 1, rounds=10),
 )
+FOUR_PLAYERS = (("cuarenta", 3.0), ("durak classic_4p", 3.0), ("forty_fives", 3.0))
 THEIRS = (
-    Theirs("euchre", 57_000, "cuarenta", 3.0),
+    Theirs("euchre", 57_000, FOUR_PLAYERS),
     Theirs(
         "hearts",
         49_000,
-        "cuarenta",
-        3.0,
+        FOUR_PLAYERS,
         skip=12,
         note=" (tricks only: its search ends with a crash while cards are passed)",
     ),
-    Theirs("oh_hell", 47_000, "cuarenta", None),
-    Theirs("leduc_poker", 325_000, "leduc", 4.0),
-    Theirs("kuhn_poker", None, "kuhn", None),
+    Theirs("oh_hell", 47_000, (("cuarenta", None),)),
+    Theirs("leduc_poker", 325_000, (("leduc", 4.0),)),
+    Theirs("kuhn_poker", None, (("kuhn", None),)),
 )
 
 
@@ -73,21 +83,25 @@ def measure(setup: Setup) -> list[Figure]:
     """Return simulations a second, theirs, and the ratios."""
     figures: list[Figure] = []
     found: dict[str, list[Sample]] = {}
-    for ours in OURS:
-        if ours.game not in game_names():
-            continue
+    for ours in (*OURS, *_others()):
         samples = _samples(setup, ours)
         figures.append(_row(setup, ours, samples))
-        found.setdefault(ours.game, samples)
+        found.setdefault(ours.label, samples)
     try:
         need("pyspiel", "there is no ratio to OpenSpiel's search; the package is open_spiel")
     except Unavailable as reason:
         setup.left_out.append((GROUP, str(reason)))
         return figures
     for theirs in THEIRS:
-        if theirs.against in found:
-            figures += _compare(setup, theirs, found[theirs.against])
+        figures += _compare(setup, theirs, found)
     return figures
+
+
+def _others() -> list[Ours]:
+    """Return the first rules of every game that OURS does not name."""
+    named = {ours.game for ours in OURS}
+    others = [get_spec(name) for name in game_names() if name not in named]
+    return [Ours(spec.name, next(iter(spec.presets)), 1) for spec in others]
 
 
 def _simulations(setup: Setup) -> int:
@@ -141,7 +155,7 @@ def _row(setup: Setup, ours: Ours, samples: list[Sample]) -> Figure:
     ends = "the hand's end" if get_spec(ours.game).num_equity_states else "the game's end"
     return figure(
         GROUP,
-        f"search with playouts, {ours.game}, {policy}",
+        f"search with playouts, {ours.label}, {policy}",
         "simulations/s",
         rate(samples),
         f"{ours.rules}, {BATCH} positions of random games in lockstep, {_simulations(setup)} "
@@ -150,45 +164,51 @@ def _row(setup: Setup, ours: Ours, samples: list[Sample]) -> Figure:
     )
 
 
-def _compare(setup: Setup, theirs: Theirs, ours: list[Sample]) -> list[Figure]:
-    """Run OpenSpiel's search on one game and return its figure and the ratio."""
+def _compare(setup: Setup, theirs: Theirs, found: dict[str, list[Sample]]) -> list[Figure]:
+    """Run OpenSpiel's search on one game and return its figure and the ratios."""
     arguments = [theirs.game, "--simulations", str(_simulations(setup))]
     arguments += ["--decisions", str(setup.pick(BATCH, 4)), "--stride", str(theirs.stride)]
     arguments += ["--skip", str(theirs.skip)]
     words = ["-m", "deploy.bench.spiel", *arguments]
     setup.commands.append(" ".join(["python", *words]))
     setup.say(setup.commands[-1])
-    samples = [_one(words) for _ in range(setup.pick(3, 1))]
-    estimate = rate(samples)
+    estimate = rate([_one(words) for _ in range(setup.pick(3, 1))])
     how = f"ISMCTSBot, RandomRolloutEvaluator(1), the same simulations a decision{theirs.note}"
-    mine = rate(ours)
-    ratio = Estimate(
-        value=mine.value / estimate.value,
-        low=mine.low / estimate.high,
-        high=mine.high / estimate.low,
-        repeats=estimate.repeats,
-        wall_s=mine.wall_s + estimate.wall_s,
-        cpu_s=mine.cpu_s + estimate.cpu_s,
-        one_core=True,
+    own = figure(
+        GROUP,
+        f"OpenSpiel, {theirs.game}",
+        "simulations/s",
+        estimate,
+        how,
+        reference=theirs.reference,
     )
     return [
-        figure(
-            GROUP,
-            f"OpenSpiel, {theirs.game}",
-            "simulations/s",
-            estimate,
-            how,
-            reference=theirs.reference,
-        ),
-        figure(
-            GROUP,
-            f"{theirs.against} to OpenSpiel's {theirs.game}",
-            "×",
-            ratio,
-            "random playouts on both sides, one thread, equal simulations; the trees differ",
-            goal=theirs.goal,
+        own,
+        *(
+            figure(
+                GROUP,
+                f"{label} to OpenSpiel's {theirs.game}",
+                "×",
+                _ratio(rate(found[label]), estimate),
+                "random playouts on both sides, one thread, equal simulations; the trees differ",
+                goal=goal,
+            )
+            for label, goal in theirs.against
         ),
     ]
+
+
+def _ratio(mine: Estimate, theirs: Estimate) -> Estimate:
+    """Return mine over theirs, with the widest bounds that both allow."""
+    return Estimate(
+        value=mine.value / theirs.value,
+        low=mine.low / theirs.high,
+        high=mine.high / theirs.low,
+        repeats=theirs.repeats,
+        wall_s=mine.wall_s + theirs.wall_s,
+        cpu_s=mine.cpu_s + theirs.cpu_s,
+        one_core=True,
+    )
 
 
 def _one(words: list[str]) -> Sample:

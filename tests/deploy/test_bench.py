@@ -27,11 +27,15 @@ from deploy.bench.ingest import Phase, check
 from deploy.bench.replaying import Child, Ingested, Play, Played
 from deploy.commands import UserError
 from deploy.commands.bench import bench
+from engine.game import game_names
 from league.models import ModelError
 
 EXPECTED = {
-    "play": ("random play", "rules against rules"),
-    "playouts": ("search with playouts, cuarenta, random playouts",),
+    "play": (*(f"random play, {name}" for name in game_names()), "rules against rules"),
+    "playouts": tuple(
+        f"search with playouts, {name}, random playouts"
+        for name in (*game_names(), "cuarenta report_b_2p", "durak classic_4p")
+    ),
     "network": ("search with network", "the engine's own share", "part: select"),
     "decision": ("one decision, 8 simulations, one descent",),
     "onnx": (
@@ -98,7 +102,9 @@ def test_playouts_stand_beside_openspiel() -> None:
     report = measure("playouts")
     names = names_of(report, "playouts")
     assert set(EXPECTED["playouts"]) <= names
-    assert {"cuarenta to OpenSpiel's euchre", "cuarenta to OpenSpiel's hearts"} <= names
+    for theirs in ("euchre", "hearts"):
+        for ours in ("cuarenta", "durak classic_4p", "forty_fives"):
+            assert f"{ours} to OpenSpiel's {theirs}" in names
     assert len(report.commands) == sum(name.startswith("OpenSpiel, ") for name in names)
     assert all(command.startswith("python -m deploy.bench.spiel ") for command in report.commands)
 

@@ -17,6 +17,7 @@ from engine import rules
 from engine.game import get_spec
 from engine.games.durak_rules import discarded, known_cards, low_trump_of
 from engine.rules import CHANCE, TERMINAL
+from tests.engine.twins import Looking, expect
 from tests.naive.durak import DECK, SUITS, NaiveDurak, holder_of_lowest_trump, lowest_trump
 
 SPEC = get_spec("durak")
@@ -53,17 +54,7 @@ def random_options(rng: random.Random) -> dict[str, str]:
     return options
 
 
-class Mismatch(AssertionError):
-    """Engine and twin disagree."""
-
-
-def expect(what: str, engine: object, naive: object) -> None:
-    """Raise Mismatch unless both say the same."""
-    if engine != naive:
-        raise Mismatch(f"{what}: engine {engine!r}, naive {naive!r}")
-
-
-class Pair:
+class Pair(Looking):
     """One position, twice."""
 
     def __init__(self, game: Any, state: Any, naive: NaiveDurak) -> None:
@@ -75,9 +66,12 @@ class Pair:
 
     def look(self) -> None:
         """Take every seat's view and compare it with what the twin lets that seat know."""
-        self.compare_places()
         for seat in range(self.num_seats):
             rules.view(self.game, self.state, seat, self.views[seat])
+        if not self.is_due():
+            return
+        self.compare_places()
+        for seat in range(self.num_seats):
             expect(f"seat {seat}", self.engine_knows(seat), self.naive_knows(seat))
 
     def compare_places(self) -> None:

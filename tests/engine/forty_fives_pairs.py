@@ -32,6 +32,7 @@ from engine.games.forty_fives_state import (
 from engine.games.forty_fives_text import PHASE_NAMES, card_name, format_action, parse_card
 from engine.games.forty_fives_worlds import cards_held
 from engine.rules import CHANCE, TERMINAL
+from tests.engine.twins import Looking, expect
 from tests.naive.forty_fives import DECK, LADDERS, NaiveFortyFives, plain_of, trumps_of
 
 SPEC = get_spec("forty_fives")
@@ -70,17 +71,7 @@ def random_options(rng: random.Random) -> dict[str, str]:
     return options
 
 
-class Mismatch(AssertionError):
-    """Engine and twin disagree."""
-
-
-def expect(what: str, engine: object, naive: object) -> None:
-    """Raise Mismatch unless both say the same."""
-    if engine != naive:
-        raise Mismatch(f"{what}: engine {engine!r}, naive {naive!r}")
-
-
-class Pair:
+class Pair(Looking):
     """One position, twice."""
 
     def __init__(self, game: Any, state: Any, naive: NaiveFortyFives) -> None:
@@ -92,9 +83,12 @@ class Pair:
 
     def look(self) -> None:
         """Take every seat's view and compare it with what the twin lets that seat know."""
-        self.compare_places()
         for seat in SEATS:
             rules.view(self.game, self.state, seat, self.views[seat])
+        if not self.is_due():
+            return
+        self.compare_places()
+        for seat in SEATS:
             expect(f"seat {seat}", self.engine_knows(seat), self.naive_knows(seat))
 
     def compare_places(self) -> None:
@@ -260,13 +254,18 @@ class Pair:
 
 
 def new_game(
-    options: dict[str, str], seed: int, naive_options: dict[str, str] | None = None
+    options: dict[str, str],
+    seed: int,
+    naive_options: dict[str, str] | None = None,
+    scores: tuple[int, int] = (0, 0),
 ) -> Pair:
-    """Return a pair at the first call of a game."""
+    """Return a pair at the first call of a game, or at a hand of a game under way."""
     game = SPEC.make("", options)
     state = SPEC.new_state()
     rules.deal(game, state, np.uint64(seed))
     naive = NaiveFortyFives(naive_options or options, int(state.dealer))
+    naive.scores = list(scores)
+    state.scores[:] = scores
     naive.deal([names(state.hands[seat]) for seat in SEATS])
     return Pair(game, state, naive)
 

@@ -11,11 +11,21 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 CARDS = "JQK"
-ANTE, RAISES_OF_A_ROUND = 1, 2
-CHIPS = (2, 4)
-"""Chips of a raise by round."""
+
+
+class Stakes(NamedTuple):
+    """What is bet, in chips."""
+
+    ante: int = 1
+    raises: tuple[int, int] = (2, 4)
+    """By round."""
+    raises_of_a_round: int = 2
+
+
+STANDARD = Stakes()
 
 
 def deals() -> Counter[str]:
@@ -44,27 +54,27 @@ def to_move(history: str) -> int:
     return len(history.split("/")[-1]) % 2
 
 
-def paid(history: str) -> list[int]:
+def paid(history: str, stakes: Stakes = STANDARD) -> list[int]:
     """Chips in the pot by seat."""
-    pot = [ANTE, ANTE]
-    for chips, moves in zip(CHIPS, history.split("/"), strict=False):
+    pot = [stakes.ante, stakes.ante]
+    for chips, moves in zip(stakes.raises, history.split("/"), strict=False):
         for ply, move in enumerate(moves):
             if move != "f":
                 pot[ply % 2] = max(pot) + (chips if move == "r" else 0)
     return pot
 
 
-def legal(history: str) -> str:
+def legal(history: str, stakes: Stakes = STANDARD) -> str:
     """The moves that the seat to move may make, in the order f, c, r."""
-    pot = paid(history)
+    pot = paid(history, stakes)
     fold = "f" if pot[0] != pot[1] else ""
-    raises = "r" if history.split("/")[-1].count("r") < RAISES_OF_A_ROUND else ""
+    raises = "r" if history.split("/")[-1].count("r") < stakes.raises_of_a_round else ""
     return fold + "c" + raises
 
 
-def payoff(cards: str, history: str) -> int:
+def payoff(cards: str, history: str, stakes: Stakes = STANDARD) -> int:
     """What seat 0 gains, in chips."""
-    pot = paid(history)
+    pot = paid(history, stakes)
     if history.endswith("f"):
         folded = (len(history.split("/")[-1]) - 1) % 2
         return pot[1] if folded == 1 else -pot[0]
