@@ -21,6 +21,7 @@ from pathlib import Path
 import tyro
 
 from deploy.commands import UserError
+from deploy.commands.advise import advise
 from deploy.commands.bench import bench
 from deploy.commands.compare import compare
 from deploy.commands.crossplay import crossplay
@@ -28,6 +29,7 @@ from deploy.commands.info import games, warmup
 from deploy.commands.league import league
 from deploy.commands.migrate import migrate
 from deploy.commands.models import export, match
+from deploy.commands.play import play
 from deploy.commands.runs import resume, status, train
 from deploy.presets import ConfigError
 
@@ -40,6 +42,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "league": league,
     "match": match,
     "crossplay": crossplay,
+    "play": play,
+    "advise": advise,
     "compare": compare,
     "export": export,
     "games": games,

@@ -16,9 +16,13 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deploy.config import RunConfig
+
+if TYPE_CHECKING:
+    from engine.game import GameSpec
+    from league.players import PlayContext
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS_WITH_KERNELS = ("engine", "replay", "learner", "league", "actors")
@@ -90,7 +94,7 @@ def warm_up(games: Iterable[str] | None = None) -> None:
 
 
 def play(name: str) -> None:
-    """Play the shortest matches in which every player that needs no model sits."""
+    """Play the shortest matches in which every player that needs no model sits, and ask one."""
     from engine.game import get_spec
     from league.match import play_match
     from league.players import PlayContext, build_player, parse_player, resolve
@@ -101,6 +105,24 @@ def play(name: str) -> None:
     for texts in (("random", "rules"), ("rules", f"ismcts:{SIMULATIONS}")):
         players = [build_player(resolve(parse_player(text)), context) for text in texts]
         play_match(spec, game, players, NUM_GAMES, 0, slots=NUM_GAMES)
+    _ask(spec, game, context)
+
+
+def _ask(spec: GameSpec, game: Any, context: PlayContext) -> None:
+    """Ask for advice in a game that is played at the terminal, and play its first move."""
+    from engine.notation import seen_move
+    from engine.sitting import Sitting
+    from league.advice import Advisor, as_views
+    from league.players import parse_player, resolve
+
+    sitting = Sitting(spec, game, 0)
+    views = as_views([sitting.view(sitting.seat)], spec.state_dtype)
+    for text in ("rules", f"ismcts:{SIMULATIONS}"):
+        advisor = Advisor(resolve(parse_player(text)), context, playouts=1)
+        best = advisor.advise(views, sitting.seat, sitting.key()).best
+    seen_move(spec, game, sitting.state, best, 1)
+    sitting.play(best)
+    sitting.returns()
 
 
 def train(name: str) -> None:

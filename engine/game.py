@@ -6,7 +6,7 @@ Room: engine. Python only; nothing here is compiled.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from engine import plugins, rules
 from engine.layout import Field, Layout, Relation
+from engine.rng import Rng
 
 GAME_MODULES = ("cuarenta", "durak", "forty_fives", "kuhn", "leduc")
 """Modules of ``engine.games``, named as their games, which are registered on first use.
@@ -27,6 +28,11 @@ class UnknownGameError(ValueError):
 
     Names what is allowed, or the package that offers the game.
     """
+
+
+def format_code(game: Any, view: Any, code: int) -> str:
+    """Return an action as its code: what a game without a notation of its own shows."""
+    return f"action {code}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,18 +119,26 @@ class GameSpec:
     statistics: tuple[str, ...] = ()
     initial_states: Callable[[Any], list[tuple[float, Any]]] | None = None
     """``game -> [(probability, state)]`` for the exactly solvable games: every first deal."""
-    format_action: Callable[[Any, Any, int], str] = field(
-        default=lambda game, view, code: str(code)
-    )
-    """``(game, view, action) -> text``."""
+    format_action: Callable[[Any, Any, int], str] = format_code
+    """``(game, view, action) -> text``, the notation in which people write the action. What is
+    shown of others' actions is written with the view of the seat that watches."""
+    spellings: Callable[[Any, Any, str], Iterable[str]] | None = None
+    """``(game, view, text) -> texts of format_action`` that somebody who writes ``text`` may mean
+    (lower case, single spaces, suits as letters); the parser keeps those that are legal."""
     format_view: Callable[[Any, Any, int], str] = field(default=lambda game, view, seat: str(view))
     """``(game, view, seat) -> text`` for play-throughs, one or more lines."""
     styles: tuple[str, ...] = ()
     """Names of further rule-based players (``rules:NAME``), in the order of ``style_action``."""
+    format_table: Callable[[Any, Any, int], str] | None = None
+    """``(game, view, seat) -> text`` for somebody who plays ``seat``; None: as ``format_view``."""
     levels: tuple[str, ...] = ()
     """Players of rising strength as people write them; the first is ``level:1``."""
-    state_from_document: Callable[[Any, Mapping[str, Any]], Any] | None = None
-    """``(game, document) -> state`` for the position documents of ``tests/cases``."""
+    state_from_document: Callable[[Any, Mapping[str, Any], Rng | None], Any] | None = None
+    """``(game, document, rng) -> state`` for position documents, as in ``tests/cases``.
+
+    Without ``rng`` the document is the truth, and what it leaves open is filled in a fixed way.
+    With it the document is first reduced to what the seat to move knows, and everything else is
+    drawn: states of several draws differ in nothing that the document tells this seat."""
 
     def encoder(self, name: str) -> Encoder:
         """Return the encoder called ``name``. Raises UnknownGameError."""

@@ -197,7 +197,10 @@ def describe_actions(game: Any, view: Any, encoder: Any, actions: Any, count: An
 
 @_generic
 def observe_action(game: Any, state: Any, action: Any, seat: Any) -> Any:
-    """Return an int64 key of what ``seat`` sees of ``action``; called on the state before it."""
+    """Return an int64 key of what ``seat`` sees of ``action``; called on the state before it.
+
+    The action's own code where the seat sees which one it is, and a negative number where not.
+    """
     raise _missing(game, "observe_action")
 
 

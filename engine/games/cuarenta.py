@@ -61,7 +61,13 @@ from engine.games.cuarenta_state import (
     Cuarenta,
     fields,
 )
-from engine.games.cuarenta_text import format_action, format_view, state_from_document
+from engine.games.cuarenta_text import (
+    format_action,
+    format_table,
+    format_view,
+    spellings,
+    state_from_document,
+)
 from engine.games.cuarenta_worlds import draw_world, write_view
 from engine.rng import below
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
@@ -269,7 +275,9 @@ SPEC = register(
         styles=STYLES,
         levels=("random", "rules:biggest", "rules:careful", "rollouts:50"),
         format_action=format_action,
+        spellings=spellings,
         format_view=format_view,
+        format_table=format_table,
         state_from_document=state_from_document,
     ),
     globals(),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.documents import Fields, shown
 from engine.games.cuarenta_encoder import cards_in_hand, stock_size
 from engine.games.cuarenta_rules import action_base, action_rank, taken_cards
 from engine.games.cuarenta_state import (
@@ -26,6 +27,7 @@ from engine.games.cuarenta_state import (
     RONDA_RANK,
     STATE,
 )
+from engine.rng import Rng, shuffle
 from engine.rules import CHANCE, TERMINAL
 
 
@@ -46,12 +48,59 @@ def base_name(action: int) -> str:
 
 
 def format_action(game: Any, view: Any, action: int) -> str:
-    """Return an action as text, with the table of ``view``."""
+    """Return an action as the rank alone, which is placed, or as ``5 takes 5 6 7``."""
     rank = RANK_NAMES[int(action_rank(action))]
     if base_name(action) == "place":
-        return f"{rank} placed"
-    taken = int(taken_cards(game, view.table, view.ref, action))
-    return f"{rank} takes {text_of(taken)} ({base_name(action)})"
+        return rank
+    return f"{rank} takes {text_of(taken_cards(game, view.table, view.ref, action))}"
+
+
+def spellings(game: Any, view: Any, text: str) -> list[str]:
+    """Return what ``text`` may mean: taken cards in any order, with commas, ``place 5``."""
+    order = {name.lower(): index for index, name in enumerate(RANK_NAMES)}
+    found = text.replace(",", " ").replace("+", " ").split()
+    ranks = [word for word in found if word in order]
+    verbs = {word for word in found if word not in order}
+    if len(ranks) == 1 and verbs <= {"place", "placed", "put"}:
+        return ranks
+    if len(ranks) < 2 or not verbs <= {"take", "takes", "with", "and"}:
+        return []
+    played, *taken = ranks
+    taken.sort(key=order.__getitem__)
+    return [f"{played} takes {' '.join(taken)}"]
+
+
+def format_table(game: Any, view: Any, seat: int) -> str:
+    """Return a view as somebody who plays ``seat`` reads it."""
+    side = seat % 2
+    others = [seat + step for step in range(1, game.players)]
+    cards = ", ".join(
+        f"seat {other % game.players} {int(cards_in_hand(view, other % game.players))}"
+        for other in others
+    )
+    table = [
+        f"{RANK_NAMES[card // NUM_SUITS]}{'*' if card == view.ref else ''}"
+        for card in range(NUM_CARDS)
+        if int(view.table) >> card & 1
+    ]
+    deals = NUM_CARDS // (CARDS_PER_DEAL * game.players)
+    dealt = min(int(view.plies_in_hand) // (CARDS_PER_DEAL * game.players) + 1, deals)
+    partner = f", seat {(seat + 2) % 4} is your partner" if game.players == 4 else ""
+    own, other = (f"{text_of(view.piles[k])}" for k in (side, 1 - side))
+    announced = _announced(view)
+    placed = "   (* just placed)" if view.ref != NO_CARD else ""
+    return "\n".join(
+        [
+            f"You are seat {seat}{partner}. Hand {int(view.hand_index) + 1}, deal {dealt} of "
+            f"{deals}, dealer is seat {int(view.dealer)}.",
+            f"Points: you {int(view.scores[side])}, they {int(view.scores[1 - side])}.",
+            f"Your pile ({int(view.piles[side]).bit_count()}): {own}",
+            f"Their pile ({int(view.piles[1 - side]).bit_count()}): {other}",
+            f"Cards in hand: {cards}; to be dealt: {int(stock_size(game, view))}.{announced}",
+            f"Table: {' '.join(table) or 'empty'}{placed}",
+            f"Your cards: {text_of(view.hands[seat])}",
+        ]
+    )
 
 
 def format_view(game: Any, view: Any, seat: int) -> str:
@@ -90,12 +139,13 @@ def _announced(view: Any) -> str:
 class _Deck:
     """Hands out cards of a full deck by rank, the lowest suit first."""
 
-    def __init__(self) -> None:
+    def __init__(self, rng: Rng | None) -> None:
         self.left = list(range(NUM_CARDS))
+        self._rng = rng
 
     def take(self, rank_name: object) -> int:
         if rank_name not in RANK_NAMES:
-            raise ValueError(f"rank {rank_name!r}: allowed are {', '.join(RANK_NAMES)}")
+            raise ValueError(f"rank {shown(rank_name)}: allowed are {', '.join(RANK_NAMES)}")
         rank = RANK_NAMES.index(str(rank_name))
         for card in self.left:
             if card // NUM_SUITS == rank:
@@ -105,8 +155,10 @@ class _Deck:
 
     def take_any(self, count: int) -> np.uint64:
         # Suit by suit, so that what is filled in is spread over the ranks.
-        by_suit = sorted(self.left, key=lambda card: (card % NUM_SUITS, card))
-        chosen = by_suit[len(by_suit) - count :]
+        order = np.array(sorted(self.left, key=lambda card: (card % NUM_SUITS, card)), np.int64)
+        if self._rng is not None:
+            shuffle(self._rng, order, len(order))
+        chosen = [int(card) for card in order[len(order) - count :]]
         self.left = [card for card in self.left if card not in chosen]
         return _mask(chosen)
 
@@ -115,26 +167,23 @@ def _mask(cards: Iterable[int]) -> np.uint64:
     return np.uint64(sum(1 << card for card in cards))
 
 
-def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
-    """Return a state with the table, the hand of the seat to move and the score of a document.
+def state_from_document(game: Any, document: Mapping[str, Any], rng: Rng | None = None) -> Any:
+    """Return a state with the table, the hand of the seat to move and the scores of a document.
 
     Seat 0 is to move and deals, so that every other seat has played before it in the same deal.
     What the document leaves open (the other hands, the piles, the stock) is filled with cards that
-    it does not name; a search sees the hidden part of that only by sampling it anew.
+    it does not name, drawn from ``rng`` where there is one, which is advanced.
 
     Raises:
-        ValueError: cards that no position of a game can show.
+        ValueError: keys or cards that no position of a game can show.
     """
-    for key in ("hand", "table"):
-        if key not in document:
-            raise ValueError(f"position without {key!r}: it needs 'hand' and 'table'")
-    hand, table = list(document["hand"]), list(document["table"])
-    if not 1 <= len(hand) <= CARDS_PER_DEAL:
-        raise ValueError(f"hand of {len(hand)} cards: allowed are 1 to {CARDS_PER_DEAL}")
-    placed = document.get("just_placed_index")
-    if placed is not None and not 0 <= placed < len(table):
-        raise ValueError(f"just_placed_index {placed!r}: allowed are 0 to {len(table) - 1} or null")
-    deck = _Deck()
+    fields = Fields(
+        document, "ply", ("hand", "table"), ("just_placed_index", "score", "other_score")
+    )
+    hand = fields.words("hand", 1, CARDS_PER_DEAL)
+    table = fields.words("table", 0, NUM_CARDS - 1)
+    placed = fields.index("just_placed_index", len(table))
+    deck = _Deck(rng)
     own = [deck.take(rank) for rank in hand]
     on_table = [deck.take(rank) for rank in table]
     state = np.zeros(1, dtype=STATE).view(np.recarray)[0]
@@ -154,20 +203,13 @@ def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
     state.stock = _mask(deck.left)
     _fill_played(game, state, len(hand))
     for side, key in enumerate(("score", "other_score")):
-        state.scores[side] = _score(game, key, document.get(key, 0))
+        highest = game.target - 1 if game.end_mid_deal else 1000
+        state.scores[side] = fields.number(key, 0, highest, 0)
     state.plies_in_hand = plies
     state.winner = state.last_capturer = NOBODY
     state.ref = NO_CARD if placed is None else on_table[placed]
     state.ref_seat = 0 if placed is None else game.players - 1
     return state
-
-
-def _score(game: Any, key: str, value: Any) -> int:
-    """Return a score of a game that goes on. Raises ValueError."""
-    highest = game.target - 1 if game.end_mid_deal else 1000
-    if not isinstance(value, int) or not 0 <= value <= highest:
-        raise ValueError(f"{key} {value!r}: allowed are 0 to {highest}")
-    return value
 
 
 def _fill_played(game: Any, state: Any, hand_size: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.game import Encoder, GameSpec, register
 from engine.games.durak_deal import start
+from engine.games.durak_documents import state_from_document
 from engine.games.durak_encoder import (
     ACTION_SIZE,
     OBSERVATION_SIZE,
@@ -43,7 +44,7 @@ from engine.games.durak_state import (
     STATE,
     Durak,
 )
-from engine.games.durak_text import format_action, format_view, state_from_document
+from engine.games.durak_text import format_action, format_table, format_view, spellings
 from engine.games.durak_worlds import draw_world, has_one_world, write_view
 
 SUITS, REPORT_D, REPORT_D_TRANSFER = 0, 1, 2
@@ -188,7 +189,9 @@ SPEC = register(
         statistics=("durak", "drawn", "place"),
         levels=("random", "rules", "pimc:25x4", "pimc:300x6"),
         format_action=format_action,
+        spellings=spellings,
         format_view=format_view,
+        format_table=format_table,
         state_from_document=state_from_document,
     ),
     globals(),

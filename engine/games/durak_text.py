@@ -5,27 +5,24 @@ Room: engine. Python only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from engine.games.durak_deal import clear
-from engine.games.durak_play import finish, play, refill
-from engine.games.durak_rules import discarded, known_cards, next_active, write_actions
+from engine.documents import shown
+from engine.games.durak_rules import discarded, known_cards, write_actions
 from engine.games.durak_state import (
     DEFEND,
     MAX_ACTIONS,
-    MAX_STOCK,
     MULTI,
     NOBODY,
     NUM_CARDS,
     NUM_RANKS,
     NUM_SUITS,
+    OVER,
     PASS,
     RANK_NAMES,
     SHOW,
-    STATE,
     SUIT_NAMES,
     SUIT_SETS,
     SWAP,
@@ -49,7 +46,7 @@ def card_of(name: object) -> int:
     if text[:-1] in RANK_NAMES and text[-1:] in SUIT_NAMES:
         return SUIT_NAMES.index(text[-1]) * NUM_RANKS + RANK_NAMES.index(text[:-1])
     raise ValueError(
-        f"card {name!r}: allowed are a rank of {' '.join(RANK_NAMES)} and a suit of "
+        f"card {shown(name)}: allowed are a rank of {' '.join(RANK_NAMES)} and a suit of "
         f"{' '.join(SUIT_NAMES)}, as 10S"
     )
 
@@ -81,6 +78,25 @@ def format_action(game: Any, view: Any, action: int) -> str:
     return "+".join(names)
 
 
+VERBS = ("attack", "defend", "cover", "beat", "throw", "play", "with", "in")
+"""What somebody may write before a card that is played, whatever for."""
+
+
+def spellings(game: Any, view: Any, text: str) -> list[str]:
+    """Return what ``text`` may mean: ``attack 7S``, ``transfer 7S``, several cards in any order."""
+    verb, _, rest = text.replace(":", " ").partition(" ")
+    if verb in ("transfer", "pass", "show") and rest:
+        return [f"{'show' if verb == 'show' else 'transfer'}:{rest.removeprefix('on ')}"]
+    if text in ("done", "beaten", "enough"):
+        return ["pass"]
+    found = [word for word in text.replace("+", " ").replace(",", " ").split() if word not in VERBS]
+    try:
+        cards = sorted(card_of(word) for word in found)
+    except ValueError:
+        return []
+    return ["+".join(card_name(card) for card in cards)] if cards else []
+
+
 def parse_action(game: Any, record: Any, text: str) -> int:
     """Return the legal action that ``text`` stands for, in a state or the mover's view.
 
@@ -91,7 +107,7 @@ def parse_action(game: Any, record: Any, text: str) -> int:
     legal = {format_action(game, record, int(code)): int(code) for code in actions[:count]}
     found = {name.lower(): code for name, code in legal.items()}.get(text.strip().lower())
     if found is None:
-        raise ValueError(f"move {text!r}: allowed are {', '.join(legal) or 'none'}")
+        raise ValueError(f"move {shown(text)}: allowed are {', '.join(legal) or 'none'}")
     return found
 
 
@@ -127,104 +143,42 @@ def format_view(game: Any, view: Any, seat: int) -> str:
     return "\n".join(lines)
 
 
-# --- positions ------------------------------------------------------------------------------------
+def format_table(game: Any, view: Any, seat: int) -> str:
+    """Return a view as somebody who plays ``seat`` reads it."""
 
+    def name(other: int) -> str:
+        return "you" if other == seat else f"seat {other}"
 
-class _Deck:
-    """Hands out each card once."""
+    def verb(other: int, word: str) -> str:
+        return f"You {word}" if other == seat else f"Seat {other} {word}s"
 
-    def __init__(self) -> None:
-        self.left = list(range(NUM_CARDS))
-
-    def take(self, names: Iterable[object]) -> list[int]:
-        cards = [card_of(name) for name in names]
-        for card in cards:
-            if card not in self.left:
-                raise ValueError(f"card {card_name(card)!r}: it is in two places")
-            self.left.remove(card)
-        return cards
-
-    def take_any(self, count: int) -> list[int]:
-        if count > len(self.left):
-            raise ValueError(f"{count} cards that are not named: {len(self.left)} are left")
-        return [self.left.pop() for _ in range(count)]
-
-
-def _mask(cards: Iterable[int]) -> np.uint64:
-    return np.uint64(sum(1 << card for card in cards))
-
-
-def _suit(document: Mapping[str, Any]) -> int:
-    trump = document.get("trump")
-    if trump not in SUIT_NAMES:
-        raise ValueError(f"trump {trump!r}: allowed are {', '.join(SUIT_NAMES)}")
-    return SUIT_NAMES.index(str(trump))
-
-
-def _groups(game: Any, document: Mapping[str, Any]) -> list[Any]:
-    """Return the hands and, last, the stock: lists of cards, or numbers of unknown ones."""
-    for key in ("trump", "hands"):
-        if key not in document:
-            raise ValueError(f"position without {key!r}: it needs 'trump' and 'hands'")
-    hands = list(document["hands"])
-    if len(hands) != game.players:
-        raise ValueError(f"{len(hands)} hands: {game.players} are needed")
-    return [*hands, document.get("talon", [])]
-
-
-def state_from_document(game: Any, document: Mapping[str, Any]) -> Any:
-    """Return the state of a document: hands and stock before a bout, and the moves from there.
-
-    A hand, or the stock, may be a number of cards instead of a list: cards that the document does
-    not name are filled in, and a search sees them only by sampling them anew. All other cards are
-    on the discard pile; ``discard_count`` of 0 says that no bout was beaten yet. Nothing is known
-    of how the cards were dealt.
-
-    Raises:
-        ValueError: cards or moves that the rules do not allow.
-    """
-    groups = _groups(game, document)
-    suit = _suit(document)
-    deck = _Deck()
-    found = [deck.take([] if isinstance(group, int) else group) for group in groups]
-    for cards, group in zip(found, groups, strict=True):
-        if isinstance(group, int):
-            cards += deck.take_any(group)
-    *hands, stock = found
-    if len(stock) > MAX_STOCK:
-        raise ValueError(f"talon of {len(stock)} cards: allowed are 0 to {MAX_STOCK}")
-    if stock and stock[-1] // NUM_RANKS != suit:
-        raise ValueError(f"talon ends with {card_name(stock[-1])}: its last card is a trump")
-    state = np.zeros(1, dtype=STATE).view(np.recarray)[0]
-    clear(state)
-    state.trump = suit
-    state.turned_up = stock[-1] if stock else suit * NUM_RANKS
-    state.stock_size = len(stock)
-    state.stock[: len(stock)] = stock[::-1]
-    for seat, cards in enumerate(hands):
-        state.hands[seat] = _mask(cards)
-        state.sizes[seat] = state.given[seat] = len(cards)
-        state.finished[seat] = 0 if cards or stock else 1
-    state.seen = _mask([*deck.left, *stock[-1:]])
-    state.bouts = 1
-    state.beaten = 1 if document.get("discard_count", len(deck.left)) else 0
-    _seat(game, state, document)
-    for move in document.get("moves", ()):
-        play(game, state, parse_action(game, state, str(move)))
-        while state.to_move == CHANCE:
-            refill(game, state)
-    return state
-
-
-def _seat(game: Any, state: Any, document: Mapping[str, Any]) -> None:
-    """Give out the roles of a new bout."""
-    attacker = document.get("attacker", 0)
-    if not isinstance(attacker, int) or not 0 <= attacker < game.players:
-        raise ValueError(f"attacker {attacker!r}: allowed are 0 to {game.players - 1}")
-    if state.sizes[attacker] == 0:
-        raise ValueError(f"attacker {attacker}: the seat has no cards")
-    state.attacker = state.first_attacker = state.to_move = attacker
-    state.defender = next_active(game, state, attacker)
-    state.defender_cards = state.sizes[state.defender]
-    if state.defender == attacker or state.defender_cards == 0:
-        finish(state, attacker)
+    attacker, defender = int(view.attacker), int(view.defender)
+    others = []
+    for step in range(1, game.players):
+        other = (seat + step) % game.players
+        known = text_of(known_cards(view, other))
+        holds = "is out" if view.finished[other] else f"{int(view.sizes[other])} cards"
+        others.append(f"seat {other}: {holds}" + (f" (with {known})" if known != "-" else ""))
+    attacks = [card_name(int(card)) for card in view.attacks[: view.num_attacks]]
+    covered, uncovered = attacks[: view.num_covers], attacks[view.num_covers :]
+    table = f"{' '.join(covered)} beaten by {text_of(view.covers)}" if covered else ""
+    if uncovered:
+        table += f"{', then ' if covered else ''}{' '.join(uncovered)} not beaten"
+    doing = f"{verb(attacker, 'attack')} {name(defender)}"
+    if view.phase == OVER:
+        loser = int(view.durak)
+        doing = "Nobody lost" if loser == NOBODY else f"{name(loser).capitalize()} lost"
+    if view.phase == TAKING:
+        doing = f"{verb(defender, 'take')} what {name(attacker)} began"
+    trump = SUIT_NAMES[int(view.trump)]
+    stock = f"{int(view.stock_size)} cards to be drawn, the last of them"
+    stock = f"{stock} {card_name(int(view.turned_up))}" if view.stock_size else "no cards to draw"
+    return "\n".join(
+        [
+            f"You are seat {seat}. Bout {int(view.bouts) + 1}. {doing}.",
+            f"Trump: {trump}; {stock}. Discarded: {text_of(discarded(view))}",
+            f"Others: {'; '.join(others)}",
+            f"Table: {table or 'empty'}",
+            f"Your cards: {text_of(view.hands[seat])}",
+        ]
+    )

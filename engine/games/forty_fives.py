@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from engine.bits import popcount
 from engine.game import Encoder, GameSpec, register
 from engine.games.forty_fives_deal import start
+from engine.games.forty_fives_documents import state_from_document
 from engine.games.forty_fives_encoder import (
     ACTION_SIZE,
     OBSERVATION_SIZE,
@@ -47,7 +48,7 @@ from engine.games.forty_fives_state import (
     WIN_BONUS,
     FortyFives,
 )
-from engine.games.forty_fives_text import format_action, format_view, state_from_document
+from engine.games.forty_fives_text import format_action, format_table, format_view, spellings
 from engine.games.forty_fives_worlds import draw_world, write_view
 from engine.rules import CHANCE, NO_HAND_END
 
@@ -133,7 +134,7 @@ def describe_actions(game: Any, view: Any, encoder: Any, actions: Any, count: An
 
 def observe_action(game: Any, state: Any, action: Any, seat: Any) -> Any:
     # What others keep or throw is face down.
-    return np.int64(0) if state.phase == DISCARD and state.to_move != seat else np.int64(action)
+    return np.int64(-1) if state.phase == DISCARD and state.to_move != seat else np.int64(action)
 
 
 def observe_chance(game: Any, state: Any, seat: Any) -> Any:
@@ -224,7 +225,9 @@ SPEC = register(
         reward_terms=("points", "sets", "win"),
         statistics=("score", "contracts", "made", "sets"),
         format_action=format_action,
+        spellings=spellings,
         format_view=format_view,
+        format_table=format_table,
         state_from_document=state_from_document,
     ),
     globals(),

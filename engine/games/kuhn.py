@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.game import Encoder, GameSpec, Option, register
+from engine.games.poker_documents import RANK_NAMES, reader
 from engine.jit import kernel
 from engine.layout import SHOWN_TO_OWN, Field
 from engine.rng import below, mix
@@ -204,7 +205,13 @@ def _format_view(game: Any, view: Any, seat: int) -> str:
     return f"cards {cards} history {history or '-'}"
 
 
-SPEC = register(
+def _format_table(game: Any, view: Any, seat: int) -> str:
+    moves = [_format_action(game, view, int(move)) for move in view.history[: view.num_plies]]
+    card = RANK_NAMES[int(view.cards[seat])]
+    return f"You are seat {seat}.\nSo far: {', '.join(moves) or 'nothing'}\nYour card: {card}"
+
+
+SPEC: GameSpec = register(
     GameSpec(
         name="kuhn",
         game_type=Kuhn,
@@ -229,6 +236,8 @@ SPEC = register(
         initial_states=_initial_states,
         format_action=_format_action,
         format_view=_format_view,
+        format_table=_format_table,
+        state_from_document=reader(lambda: SPEC, has_board=False),
     ),
     globals(),
 )

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.game import Encoder, GameSpec, Option, register
+from engine.games.poker_documents import RANK_NAMES, reader
 from engine.jit import kernel
 from engine.layout import PERHAPS_SHOWN, SHOWN_TO_OWN, Field
 from engine.rng import below, mix
@@ -399,7 +400,23 @@ def _format_view(game: Any, view: Any, seat: int) -> str:
     )
 
 
-SPEC = register(
+def _format_table(game: Any, view: Any, seat: int) -> str:
+    rounds = []
+    for index in range(int(view.betting_round) + 1):
+        # A call that faces nothing is the first move of a round, or answers a check.
+        moves = [int(move) for move in view.moves[index, : view.num_moves[index]]]
+        checks = moves.index(RAISE) if RAISE in moves else len(moves)
+        words = [("fold", "call", "raise")[move] for move in moves]
+        rounds.append(", ".join(["check"] * checks + words[checks:]) or "nothing")
+    board = RANK_NAMES[int(view.board)] if view.shown else "not turned up yet"
+    return (
+        f"You are seat {seat}. Chips in the pot: you {int(view.paid[seat])}, "
+        f"they {int(view.paid[1 - seat])}.\nSo far: {'; then '.join(rounds)}\n"
+        f"Board: {board}\nYour card: {RANK_NAMES[int(view.cards[seat])]}"
+    )
+
+
+SPEC: GameSpec = register(
     GameSpec(
         name="leduc",
         game_type=Leduc,
@@ -430,6 +447,8 @@ SPEC = register(
         initial_states=_initial_states,
         format_action=_format_action,
         format_view=_format_view,
+        format_table=_format_table,
+        state_from_document=reader(lambda: SPEC, has_board=True),
     ),
     globals(),
 )

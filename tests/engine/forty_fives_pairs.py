@@ -235,7 +235,7 @@ class Pair(Looking):
             index = words.index("hold")
         for other in SEATS:
             key = int(rules.observe_action(game, state, codes[index], other))
-            if key != 0 or state.phase != DISCARD:
+            if key >= 0:
                 word = format_action(game, self.views[seat], key)
                 self.events[other].append((seat, word))
         self.naive.play(words[index])

@@ -196,7 +196,7 @@ def describe_actions(game: Any, view: Any, encoder: Any, actions: Any, count: An
 
 def observe_action(game: Any, state: Any, action: Any, seat: Any) -> Any:
     if game.deaf == 1 or (state.num_moves == 1 and seat != 1):
-        return 0
+        return np.int64(-1)
     return np.int64(action)
 
 

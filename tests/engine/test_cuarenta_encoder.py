@@ -122,18 +122,18 @@ def test_what_a_seat_passed_over_is_seen_by_the_others() -> None:
         rules.apply(GAME, state, code)
 
     state.to_move = 0
-    act("K placed")
+    act("K")
     # 5 = 2 + 3 could have been taken; the ace, 4, 6, 7, jack and king take nothing.
     by_placing = [1.0, 0.0]
     expected = dict.fromkeys((TWO, THREE, FIVE, QUEEN), by_placing)
     for seat in (1, 2, 3):
         assert passed(seat, 0) == expected
-    act("3 takes 3 (match)")
+    act("3 takes 3")
     by_taking = [0.0, 1.0]
     assert passed(0, 1) == dict.fromkeys((TWO, FIVE, QUEEN, KING), by_taking)
     assert passed(2, 0) == expected
     state.to_move = 0
-    act("3 placed")  # it held one after all
+    act("3")  # it held one after all
     del expected[THREE]
     assert passed(3, 0) == expected | {KING: by_placing}
     state.to_move = CHANCE
@@ -141,7 +141,7 @@ def test_what_a_seat_passed_over_is_seen_by_the_others() -> None:
 
 
 def test_a_caida_among_the_candidates() -> None:
-    features = candidates(position())["3 takes 3 (match)"]
+    features = candidates(position())["3 takes 3"]
     assert np.flatnonzero(features[:10]).tolist() == [THREE]
     assert features[enc.A_TAKEN + THREE] == 0.5
     assert np.flatnonzero(features[enc.A_LEFT : enc.A_LEFT + 10]).tolist() == [TWO, QUEEN]
@@ -156,7 +156,7 @@ def test_a_caida_among_the_candidates() -> None:
 def test_a_winning_sum_that_clears_the_table() -> None:
     state = position(table=["2", "3"], just_placed_index=0, hand=["5"], score=36)
     state.scores[0] = 36
-    assert candidates(state)["5 takes 2 3 (sum)"][enc.A_WINS] == 0
+    assert candidates(state)["5 takes 2 3"][enc.A_WINS] == 0
     game = SPEC.make("", {"limpia_cap": "none"})
     state.scores[0] = 38
     view = SPEC.new_state()
@@ -175,7 +175,7 @@ def test_a_winning_sum_that_clears_the_table() -> None:
 
 def test_a_placement() -> None:
     state = position(hand=["6", "3"])
-    features = candidates(state)["6 placed"]
+    features = candidates(state)["6"]
     hidden = int(state.stock) | int(state.hands[1]) | int(state.hands[2]) | int(state.hands[3])
     unseen = (hidden >> 4 * SIX & 15).bit_count()
     assert unseen == 2

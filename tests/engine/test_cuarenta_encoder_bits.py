@@ -153,27 +153,27 @@ def scoring(features: NDArray[np.float32]) -> list[float]:
 
 def test_candidates_by_hand() -> None:
     found = candidates(position(hand=["5", "3", "A"]))
-    caida = found["3 takes 3 (match)"]
+    caida = found["3 takes 3"]
     assert ranks(caida[: enc.A_TAKEN]) == ranks(caida[enc.A_TAKEN : enc.A_CAIDA]) == [THREE]
     assert scoring(caida) == [1, 0, 1, 0]
-    total = found["5 takes 2 3 (sum)"]
+    total = found["5 takes 2 3"]
     assert ranks(total[: enc.A_TAKEN]) == [FIVE]
     assert ranks(total[enc.A_TAKEN : enc.A_CAIDA]) == [TWO, THREE]
     assert scoring(total) == [0, 0, 2, 0]
-    placed = found["A placed"]
+    placed = found["A"]
     assert ranks(placed[: enc.A_TAKEN]) == [ACE]
     assert scoring(placed) == [0, 0, 0, 1]
     # A caida that clears counts as the caida alone where the two pay two points together.
     both = candidates(position(table=["3"], just_placed_index=0, hand=["3", "A"]))
-    assert scoring(both["3 takes 3 (match)"]) == [1, 0, 1, 0]
+    assert scoring(both["3 takes 3"]) == [1, 0, 1, 0]
     limpia = candidates(position(table=["2", "3"], just_placed_index=0, hand=["5", "A"]))
-    assert scoring(limpia["5 takes 2 3 (sum)"]) == [0, 1, 2, 0]
+    assert scoring(limpia["5 takes 2 3"]) == [0, 1, 2, 0]
 
 
 def test_the_card_played_is_the_lowest_suit_held() -> None:
     state = position(hand=["3", "3", "A"])
     held = [card for card in cards(state.hands[0]) if card // 4 == THREE]
     assert len(held) == 2
-    features = candidates(state)["3 takes 3 (match)"]
+    features = candidates(state)["3 takes 3"]
     assert np.flatnonzero(features[: enc.A_TAKEN]).tolist() == [min(held)]
     assert np.flatnonzero(observe(state, 0)[: enc.O_TABLE]).tolist() == cards(state.hands[0])
