@@ -37,7 +37,7 @@ _DAMAGED = (
     NotImplementedError,
     RuntimeError,
     tokenize.TokenError,
-    UserWarning,
+    Warning,
     struct.error,
     zlib.error,
     zipfile.BadZipFile,

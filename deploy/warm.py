@@ -126,7 +126,7 @@ def _ask(spec: GameSpec, game: Any, context: PlayContext) -> None:
 
 
 def train(name: str) -> None:
-    """Run everything once, from self-play to a new version, in a folder that is thrown away."""
+    """Run everything once, from self-play to a resume, in a folder that is thrown away."""
     import msgspec
 
     from deploy.local import LocalRuntime
@@ -142,9 +142,14 @@ def train(name: str) -> None:
             for _ in range(MAX_TURNS):
                 runtime.turn()
                 if runtime.owner.tracker.status.step:
-                    return
+                    runtime.turn(boundary=True)
+                    break
         finally:
             runtime.close()
+        saved = directory.load()
+        if saved.learner is not None:
+            LocalRuntime(directory, saved).close()  # what is restored is checked by kernels too
+            return
     raise RuntimeError(f"warming up {name}: no optimizer step in {MAX_TURNS} turns")
 
 

@@ -246,6 +246,8 @@ def workers() -> Iterator[tuple[str, bytes]]:
             }
         ),
     )
+    old = "{'descr': '|a8', 'fortran_order': False, 'shape': (1,), }"
+    yield "npy of a kind that numpy warns of", archive({"meta.npy": npy(old, bytes(8))})
     yield "npy header that is a program", archive({"meta.npy": npy("__import__('os').abort()")})
     yield "npy deep", archive({"meta.npy": npy("(" * 20_000)})
     yield (
