@@ -4,6 +4,7 @@
 * What must hold of it holds, with the same digest compiled and as Python; a view that holds too
   much, and a world that contradicts it, are found.
 * It is played at the terminal, with hints and in its notation.
+* A mistake that Python finds is told by ``cardleague games`` in one line.
 * Every command of the page runs: the game is listed, trains for a minute, and its newest version
   beats random moves by its policy alone.
 """
@@ -118,6 +119,18 @@ def test_a_mistake_in_the_game_is_found(tmp_path: Path, right: str, wrong: str, 
     done = run(tmp_path, CHECKS[1])
     assert done.returncode == 1
     assert f"AssertionError: {found}" in done.stderr
+
+
+def test_a_game_that_does_not_load_is_told_in_one_line(tmp_path: Path) -> None:
+    new_game.install(tmp_path)
+    path = tmp_path / "highcard.py"
+    path.write_text(path.read_text().replace("def side_of(", "def no_such_function("))
+    done = run(tmp_path, "cardleague games")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert "game 'highcard' of highcard 0.1 cannot be loaded: TypeError: " in line
+    assert "does not implement 'side_of'" in line
 
 
 @pytest.mark.slow

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+from deploy.commands import UserError
+
+if TYPE_CHECKING:
+    from engine.game import GameSpec
+
+
+def all_specs() -> list[GameSpec]:
+    """Return the specs of all games. Raises UserError for a package whose game does not load."""
+    from engine.game import UnknownGameError, game_names, get_spec
+
+    try:
+        return [get_spec(name) for name in game_names()]
+    except UnknownGameError as error:
+        raise UserError(str(error)) from error
 
 
 def games() -> int:
     """List the games with their rules, options and encoders."""
-    from engine.game import game_names, get_spec
-
     lines: list[str] = []
-    for name in game_names():
-        spec = get_spec(name)
+    for spec in all_specs():
         default = spec.make()
-        lines.append(f"{name}")
+        lines.append(f"{spec.name}")
         lines.append(f"  rules     {', '.join(spec.presets)}")
         lines.append(f"  encoders  {', '.join(encoder.name for encoder in spec.encoders)}")
         lines.append(f"  options   (as in {next(iter(spec.presets))}; change one with --set)")
@@ -31,5 +44,5 @@ def warmup() -> int:
     """Compile the kernels of every game, once for this version of the program."""
     from deploy.warm import warm_up
 
-    warm_up()
+    warm_up(spec.name for spec in all_specs())
     return 0
