@@ -3,6 +3,7 @@
 * Its files are those that the page lists; this program alone does not know the game.
 * What must hold of it holds, with the same digest compiled and as Python; a view that holds too
   much, and a world that contradicts it, are found.
+* It is played at the terminal, with hints and in its notation.
 * A mistake that Python finds is told by ``cardleague games`` in one line.
 * Every command of the page runs: the game is listed, trains for a minute, and its newest version
   beats random moves by its policy alone.
@@ -28,12 +29,17 @@ from tests.deploy.waiting import ROOT
 
 PROGRAMS = {"python": [sys.executable], "cardleague": [sys.executable, "-m", "deploy.cli"]}
 CHECKS = [command for command in new_game.commands() if "check.py" in command]
-OTHERS = [command for command in new_game.commands() if "check.py" not in command]
+PLAY = next(command for command in new_game.commands() if " play " in command)
+OTHERS = [
+    command for command in new_game.commands() if "check.py" not in command and command != PLAY
+]
 VERSIONS = 3
 """What a run has to reach; on a busy machine a minute is too short for it."""
 
 
-def run(folder: Path, command: str, timeout_s: float = 280.0) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, command: str, timeout_s: float = 280.0, lines: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the page in the package's folder."""
     words = shlex.split(command)
     settings = [words.pop(0) for word in list(words) if re.match(r"[A-Z_]+=", word)]
@@ -42,6 +48,7 @@ def run(folder: Path, command: str, timeout_s: float = 280.0) -> subprocess.Comp
         [*PROGRAMS[words[0]], *words[1:]],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path} | dict(word.split("=", 1) for word in settings),
+        input=lines,
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -146,3 +153,15 @@ def test_the_game_is_listed_trains_and_beats_random_moves(package: Path) -> None
     assert len(matches) == 2
     for match in matches:
         assert "highcard" in printed(package, match)
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_the_game_is_played_at_the_terminal(package: Path) -> None:
+    done = run(package, PLAY, lines="hint\nno card\n#1\n#1\nundo\n#1\n#1\n")
+    assert done.returncode == 0, done.stderr
+    for words in ("Legal: ", "ismcts:1000 would play: ", "'no card': allowed are ", "you: "):
+        assert words in done.stdout
+    assert "Back to your move before." in done.stdout
+    assert "The game is over. " in done.stdout
+    assert "hand " in done.stdout.split("Legal: ")[0]

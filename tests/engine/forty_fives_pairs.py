@@ -271,9 +271,19 @@ def new_game(
 
 
 def random_position(
-    options: dict[str, str], rng: random.Random, naive_options: dict[str, str] | None = None
+    options: dict[str, str],
+    rng: random.Random,
+    naive_options: dict[str, str] | None = None,
+    start: str = "",
 ) -> Pair:
-    """Return a pair at the auction, the discards or the play of a hand near the end of a game."""
+    """Return a pair at the auction, the discards or the play of a hand near the end of a game.
+
+    Args:
+        options: rules of the engine.
+        rng: advanced.
+        naive_options: rules of the twin, where they differ.
+        start: ``auction``, ``discard`` or ``play``; by default any.
+    """
     naive = NaiveFortyFives(naive_options or options, rng.randrange(4))
     naive.hand_index = 29 if rng.random() < 0.05 else rng.randrange(9)
     close = rng.random() < 0.4  # one hand may lift both sides to the target
@@ -289,7 +299,7 @@ def random_position(
         first = rng.sample(cards[:20], 20)
         cards = first + cards[20:]
     naive.deal([[cards.pop(0) for _ in range(5)] for _ in SEATS])
-    start = rng.choice(["auction", "discard", "play", "play"])
+    start = start or rng.choice(["auction", "discard", "play", "play"])
     if start != "auction":
         bid_and_name(naive, options, trump, rng)
     if start == "play":

@@ -35,10 +35,10 @@ LOOKS = 10
 """Every so many looks compare all that all seats know."""
 WORLDS = 0.1
 """Share of the positions in which a seat's world is drawn."""
-WHOLE = 0.02
+WHOLE = 0.01
 """Share of the games of Forty-fives that begin at nothing and are played to the end, for which
 random bids take 60 hands; the others begin at any scores and are compared for PART positions."""
-PART = 200
+PART = 100
 CHUNK = 100
 """Games between two looks at what the other processes found."""
 
