@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from engine.game import Encoder, GameSpec, register
+from engine.games.durak_checks import STATE_RELATIONS, VIEW_RELATIONS
 from engine.games.durak_deal import start
 from engine.games.durak_documents import state_from_document
 from engine.games.durak_encoder import (
@@ -43,6 +44,7 @@ from engine.games.durak_state import (
     PRESETS,
     STATE,
     Durak,
+    fields,
 )
 from engine.games.durak_text import format_action, format_table, format_view, spellings
 from engine.games.durak_worlds import draw_world, has_one_world, write_view
@@ -161,6 +163,9 @@ SPEC = register(
         options=OPTIONS,
         presets=PRESETS,
         state_dtype=STATE,
+        fields=fields,
+        view_relations=VIEW_RELATIONS,
+        state_relations=STATE_RELATIONS,
         encoders=(
             Encoder(
                 name="suits",

@@ -221,7 +221,8 @@ def count_hands(view: Any, seat: Any, places: Any, unseen: Any, rng: Any, out: A
     ``out`` already holds the rest, and the known cards of the other hands or more.
     """
     first_low = 0
-    last_low = int(low_trump_of(view, seat)) - 1  # another seat was dealt a lower one
+    # Another seat was dealt a lower one. (What a seat was dealt is UNKNOWN in worlds alone.)
+    last_low = min(int(low_trump_of(view, seat)), NO_TRUMP) - 1
     if view.facts & NOBODY_HAD_TRUMP:
         first_low, last_low = NO_TRUMP, NO_TRUMP
     elif view.first_attacker == seat:

@@ -1,6 +1,6 @@
 """Durak: rule options, the state record, and the codes of actions.
 
-Room: engine. May import: engine.game (Option), numpy.
+Room: engine. May import: engine.game (Option), engine.layout, engine.rules (sentinels), numpy.
 
 A card is ``suit * 9 + rank`` with ranks 6 7 8 9 10 J Q K A = 0 .. 8 and suits C D H S = 0 .. 3, so
 that a suit is nine bits of a card mask, side by side.
@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.game import Option
+from engine.layout import Field
+from engine.rules import TERMINAL
 
 NUM_RANKS, NUM_SUITS, NUM_CARDS = 9, 4, 36
 RANK_NAMES = ("6", "7", "8", "9", "10", "J", "Q", "K", "A")
@@ -176,6 +178,43 @@ STATE: np.dtype[Any] = np.dtype(
     )
 )
 
+ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
+
+
+def fields(game: Durak) -> dict[str, Field]:
+    """Return what the fields of a record may hold. A view has sets and places that it knows of."""
+    cards, last = int(ALL_CARDS), game.players - 1
+    return {
+        "hands": Field(cards=cards, used=game.players),
+        "seen": Field(cards=cards),
+        "covers": Field(cards=cards),
+        "plies": Field(0, game.max_plies),
+        "bouts": Field(0, game.max_plies),
+        "low_trumps": Field(0, ALL_UNKNOWN),
+        "stock": Field(NO_CARD, NUM_CARDS - 1),
+        "attacks": Field(NO_CARD, NUM_CARDS - 1),
+        "first_shown": Field(0, last * SHOWN_SEAT + HAND_SIZE + MAX_STOCK),
+        "finished": Field(0, game.players),
+        "given": Field(0, HAND_SIZE + MAX_STOCK),
+        "sizes": Field(0, NUM_CARDS),
+        "beaten": Field(0, 1),
+        "stock_size": Field(0, MAX_STOCK),
+        "trump": Field(0, NUM_SUITS - 1),
+        "turned_up": Field(0, NUM_CARDS - 1),
+        "facts": Field(0, LOWEST_BEGAN | NOBODY_HAD_TRUMP | NO_FIVE_OF_SUIT),
+        "first_attacker": Field(0, last),
+        "attacker": Field(0, last),
+        "defender": Field(0, last),
+        "defender_cards": Field(0, NUM_CARDS),
+        "phase": Field(ATTACK, OVER),
+        "to_move": Field(TERMINAL, last),
+        "passed": Field(0, (1 << MAX_SEATS) - 1),
+        "num_attacks": Field(0, MAX_ATTACKS),
+        "num_covers": Field(0, MAX_ATTACKS),
+        "durak": Field(NOBODY, last),
+    }
+
+
 # --- actions --------------------------------------------------------------------------------------
 # A code below PASS plays, covers with or throws that card.
 PASS = 36
@@ -192,7 +231,6 @@ SUIT_SETS = 16
 MAX_ACTIONS = NUM_CARDS + 1 + NUM_RANKS * (SUIT_SETS - 1 - NUM_SUITS)
 """Any card, or a set of two to four of a rank; in no other phase are there more."""
 
-ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
 SUIT_BITS = np.uint64((1 << NUM_RANKS) - 1)
 EVERY_SUIT = np.uint64(sum(1 << (NUM_RANKS * suit) for suit in range(NUM_SUITS)))
 """Times a set of ranks: all cards of these ranks."""

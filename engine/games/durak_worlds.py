@@ -43,6 +43,8 @@ from engine.jit import kernel
 from engine.rng import below
 
 MAX_TRIES = 40
+MOST_DRAWS = 5000
+"""Never needed: facts that no deal had, in a record that was made up, must not hang a search."""
 
 
 @kernel
@@ -191,7 +193,8 @@ def _draw_until_facts_fit(game: Any, out: Any, seat: Any, rng: Any) -> None:
         if facts & ~_fitting(out, seat, places, rng) == 0:
             return
         shuffle_cards(game, out, seat, rng)
-    while True:
+    left = MOST_DRAWS
+    while left > 0:
         if of_trumps != 0:
             count_hands(out, seat, places, unseen, rng, out)
         else:
@@ -201,8 +204,10 @@ def _draw_until_facts_fit(game: Any, out: Any, seat: Any, rng: Any) -> None:
         # The world agrees with what is known of trumps: so must the cards that were dealt. Where
         # they have five of a suit the whole draw is void.
         fitting = _fitting(out, seat, places, rng)
-        while of_trumps & ~fitting != 0:
+        left -= 1
+        while of_trumps & ~fitting != 0 and left > 0:
             fitting = _fitting(out, seat, places, rng)
+            left -= 1
         if facts & ~fitting == 0:
             return
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from engine.bits import popcount
 from engine.game import Encoder, GameSpec, register
+from engine.games.forty_fives_checks import STATE_RELATIONS, VIEW_RELATIONS
 from engine.games.forty_fives_deal import start
 from engine.games.forty_fives_documents import state_from_document
 from engine.games.forty_fives_encoder import (
@@ -47,6 +48,7 @@ from engine.games.forty_fives_state import (
     STATE,
     WIN_BONUS,
     FortyFives,
+    fields,
 )
 from engine.games.forty_fives_text import format_action, format_table, format_view, spellings
 from engine.games.forty_fives_worlds import draw_world, write_view
@@ -202,6 +204,9 @@ SPEC = register(
         options=OPTIONS,
         presets=PRESETS,
         state_dtype=STATE,
+        fields=fields,
+        view_relations=VIEW_RELATIONS,
+        state_relations=STATE_RELATIONS,
         encoders=(
             Encoder(
                 name="symmetric",

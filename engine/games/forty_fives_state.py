@@ -1,6 +1,6 @@
 """Forty-fives: rule options, the order of the cards, the state record, and the codes of actions.
 
-Room: engine. May import: engine.game (Option), numpy.
+Room: engine. May import: engine.game (Option), engine.layout, engine.rules (sentinels), numpy.
 
 A card is ``suit * 13 + rank`` with suits S H D C = 0 .. 3 and ranks A 2 .. 10 J Q K = 0 .. 12. The
 ace of hearts is a trump whatever is trump, and never a heart. A trump's *slot* is its place in the
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.game import Option
+from engine.layout import SHOWN_TO_NONE, SHOWN_TO_OWN, Field
+from engine.rules import TERMINAL
 
 NUM_SUITS, NUM_RANKS, NUM_CARDS = 4, 13, 52
 SUIT_NAMES = ("S", "H", "D", "C")
@@ -190,6 +192,49 @@ STATE: np.dtype[Any] = np.dtype(
 LACKS_SUITS, LACKS_SHIFT = 15, 4
 """``lacks`` is a bit for each plain suit, and from LACKS_SHIFT on the row of LACKED_TRUMPS."""
 
+ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
+ALL_LACKED = 4
+"""Row of LACKED_TRUMPS with all trumps."""
+MOST_POINTS = 60 * MAX_HANDS
+"""No side scores, or loses, more in a game."""
+
+
+def fields(game: FortyFives) -> dict[str, Field]:
+    """Return what the fields of a record may hold."""
+    cards = int(ALL_CARDS)
+    return {
+        "hands": Field(cards=cards, most=HAND_SIZE + game.kitty, shown=SHOWN_TO_OWN),
+        "thrown": Field(cards=cards, most=HAND_SIZE + game.kitty, shown=SHOWN_TO_OWN),
+        "kept": Field(cards=cards, most=HAND_SIZE),
+        "stock": Field(cards=cards, shown=SHOWN_TO_NONE),
+        "seed": Field(cards=(1 << 64) - 1, shown=SHOWN_TO_NONE),
+        "played": Field(NO_CARD, NUM_CARDS - 1),
+        "scores": Field(-MOST_POINTS, MOST_POINTS),
+        "contracts": Field(0, MAX_HANDS),
+        "made": Field(0, MAX_HANDS),
+        "sets": Field(0, MOST_POINTS),
+        "drawn": Field(UNKNOWN, HAND_SIZE),
+        "bids": Field(0, LEVEL_60),
+        "passed": Field(0, 1),
+        "lacks": Field(0, ALL_LACKED << LACKS_SHIFT | LACKS_SUITS),
+        "tricks": Field(0, NUM_TRICKS),
+        "phase": Field(AUCTION, OVER),
+        "to_move": Field(TERMINAL, NUM_SEATS - 1),
+        "winner": Field(NOBODY, 1),
+        "hand_index": Field(0, MAX_HANDS - 1),
+        "dealer": Field(0, NUM_SEATS - 1),
+        "turns": Field(0, MOST_CALLS),
+        "high": Field(0, LEVEL_60),
+        "bidder": Field(NOBODY, NUM_SEATS - 1),
+        "held": Field(0, 1),
+        "trump": Field(NO_SUIT, NUM_SUITS - 1),
+        "leader": Field(0, NUM_SEATS - 1),
+        "num_played": Field(0, NUM_TRICKS * NUM_SEATS),
+        "best_trump": Field(NO_CARD, NUM_CARDS - 1),
+        "best_side": Field(NOBODY, 1),
+    }
+
+
 # --- actions: ascending code is pass, levels, hold; suits; keep, throw; cards ---------------------
 PASS, HOLD = 0, 6
 """The codes between are levels."""
@@ -265,8 +310,6 @@ def _suit_tables() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 PLAIN, ABOVE = _suit_tables()
 """PLAIN[trump, suit]: cards of the suit that are no trumps. ABOVE[trump, card]: trumps above a
 trump, or cards of its suit above a plain card."""
-ALL_LACKED = 4
-"""Row of LACKED_TRUMPS with all trumps."""
 
 
 def _lacked_trumps() -> NDArray[np.uint64]:
@@ -282,4 +325,3 @@ def _lacked_trumps() -> NDArray[np.uint64]:
 LACKED_TRUMPS = _lacked_trumps()
 """LACKED_TRUMPS[trump, 4 - k]: all trumps but the best k of five, jack and ace of hearts; row 0 is
 empty. Who refuses a trump lead that k of these may be held back from has none of them."""
-ALL_CARDS = np.uint64((1 << NUM_CARDS) - 1)
