@@ -4,6 +4,7 @@
 * What must hold of it holds, with the same digest compiled and as Python; a view that holds too
   much, and a world that contradicts it, are found.
 * It is played at the terminal, with hints and in its notation.
+* No record within what it declares leads out of an array; without a part of that some do.
 * A mistake that Python finds is told by ``cardleague games`` in one line.
 * Every command of the page runs: the game is listed, trains for a minute, and its newest version
   beats random moves by its policy alone.
@@ -119,6 +120,32 @@ def test_a_mistake_in_the_game_is_found(tmp_path: Path, right: str, wrong: str, 
     done = run(tmp_path, CHECKS[1])
     assert done.returncode == 1
     assert f"AssertionError: {found}" in done.stderr
+
+
+STRAYS = (
+    'NUMBA_DISABLE_JIT=1 python -W error -W "ignore:overflow encountered:RuntimeWarning" '
+    "-m tests.engine.stray_records 1 100 300 60 highcard"
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("", ""), ("state_relations=", "view_relations={} and ")],
+)
+def test_no_record_that_the_page_allows_leads_out_of_an_array(
+    tmp_path: Path, right: str, wrong: str
+) -> None:
+    new_game.install(tmp_path)
+    path = tmp_path / "highcard.py"
+    path.write_text(path.read_text().replace(right, wrong))
+    done = run(tmp_path, STRAYS)
+    if right:
+        assert done.returncode == 1
+        return
+    assert done.returncode == 0, done.stderr[-3000:]
+    passed = re.findall(r"(\d+) of 100 views and (\d+) of 300 states", done.stdout)
+    assert len(passed) == 2
+    assert all(int(views) == 100 and int(states) > 10 for views, states in passed)
 
 
 def test_a_game_that_does_not_load_is_told_in_one_line(tmp_path: Path) -> None:
