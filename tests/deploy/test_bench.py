@@ -192,7 +192,9 @@ def test_a_missing_package_leaves_its_group_out_by_name(monkeypatch: pytest.Monk
 
 
 def test_an_unknown_group_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(UserError, match=r"group 'speed': allowed are play, playouts, .*together"):
+    with pytest.raises(
+        UserError, match=r"group 'speed': allowed are play, levels, playouts, .*together"
+    ):
         bench(only=("play", "speed"))
 
 

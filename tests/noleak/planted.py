@@ -22,7 +22,7 @@ from engine.game import get_spec
 from engine.games import cuarenta, durak, forty_fives, kuhn, leduc
 from engine.jit import jit_enabled
 from engine.search.rollout import HashingEvaluator
-from replay.trajectory import Trajectory
+from replay.trajectory import Trajectory, TrajectoryError
 from tests.engine.hidden_worlds import HIDDEN
 from tests.noleak.checks import CHECKS, Leak
 from tests.noleak.subject import Subject, WorkerFromState
@@ -452,6 +452,11 @@ def failed_checks(name: str) -> list[str]:
         try:
             CHECKS[check](subject)
         except Leak:
+            failed.append(check)
+        except TrajectoryError as error:
+            # Whoever reads stored games refuses views that hold what their seat cannot know.
+            if error.reason != "view":
+                raise
             failed.append(check)
     return failed
 
