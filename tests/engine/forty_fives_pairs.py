@@ -205,9 +205,12 @@ class Pair(Looking):
         new = [names(int(state.hands[seat]) & ~before[seat]) for seat in SEATS]
         if phase == KITTY:
             assert naive.bidder is not None
-            expect("kitty", len(new[naive.bidder]), int(naive.options["kitty"]))
-            naive.take_kitty(new[naive.bidder])
-            self.events[naive.bidder].append(("kitty", *new[naive.bidder]))
+            # Who has no choice (five trumps that may not be thrown) has thrown some of it already.
+            thrown = int(state.thrown[naive.bidder])
+            kitty = sorted([*new[naive.bidder], *names(thrown & ~before[naive.bidder])])
+            expect("kitty", len(kitty), int(naive.options["kitty"]))
+            naive.take_kitty(kitty)
+            self.events[naive.bidder].append(("kitty", *kitty))
         elif phase == DISCARD:
             naive.next_discard()
         elif phase == DRAW:
