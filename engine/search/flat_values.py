@@ -1,7 +1,8 @@
-"""Flat Monte Carlo: what each legal action is worth by playouts from sampled worlds.
+"""What each legal action is worth by the playouts that searches without a network use.
 
 Room: engine. May import: numpy and the other rooms of engine. All actions are tried in the same
-worlds, so that their differences are less noisy than their values.
+worlds, so that their differences are less noisy than their values. ``flat`` is a player: it follows
+each action with the rule player alone, and no further than the searching seat's next cards.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine import rules
-from engine.evaluation import EvalBatch, num_value_heads
+from engine.evaluation import new_batch
 from engine.game import GameSpec
 from engine.rng import Rng, next_u64
 from engine.search.rollout import RolloutEvaluator
@@ -34,7 +35,9 @@ def playout_values(
         rng: Of worlds and playouts; it is advanced.
         worlds: Sampled worlds.
     """
-    batch = _batch(spec, game, seat, worlds)
+    batch = new_batch(spec, spec.encoders[0], int(rules.num_sides(game)), worlds)
+    batch = batch._replace(worlds=plain_records(spec.state_dtype, worlds))
+    batch.seats[:] = seat
     drawn = plain_records(spec.state_dtype, worlds)
     for world in drawn:
         rules.determinize(game, view, seat, rng, world)
@@ -49,20 +52,3 @@ def playout_values(
         evaluator.evaluate(batch, worlds, 0)
         values[index] = float(np.mean(batch.values[:, 0]))
     return values
-
-
-def _batch(spec: GameSpec, game: Any, seat: int, rows: int) -> EvalBatch:
-    """Return rows that ask ``seat``'s value of their worlds and have no candidates."""
-    return EvalBatch(
-        observations=np.zeros((rows, 1), np.float32),
-        candidates=np.zeros((1, 1), np.float32),
-        candidate_row=np.zeros(1, np.int64),
-        offsets=np.zeros(rows + 1, np.int64),
-        model=np.zeros(rows, np.int32),
-        seats=np.full(rows, seat, np.int64),
-        worlds=plain_records(spec.state_dtype, rows),
-        seeds=np.zeros(rows, np.uint64),
-        wants_value=np.ones(rows, np.uint8),
-        logits=np.zeros(1, np.float32),
-        values=np.zeros((rows, num_value_heads(int(rules.num_sides(game)))), np.float32),
-    )

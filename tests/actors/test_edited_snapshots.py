@@ -8,10 +8,7 @@ Behaviours checked:
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,25 +17,15 @@ import pytest
 from actors.arrays import pack_arrays, unpack_arrays
 from actors.lockstep import HAND, NUM_EXAMPLES, NUM_VISITS, PLY
 from tests.actors.test_selfplay import ListWriter, make_worker, step
-from tests.deploy.waiting import ROOT
+from tests.interpreted import run_interpreted
 
 EDITS = 60
 
 
 @pytest.mark.parametrize("name", ["kuhn", "cuarenta"])
 def test_edits_are_refused_or_harmless(name: str) -> None:
-    warnings = ["-W", "error", "-W", "ignore:overflow encountered:RuntimeWarning"]
-    done = subprocess.run(
-        [sys.executable, *warnings, "-m", "tests.actors.edited_snapshots", name, "3", str(EDITS)],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = re.search(rf"(\d+) of {EDITS} refused", done.stdout)
+    shown = run_interpreted("tests.actors.edited_snapshots", name, "3", str(EDITS))
+    found = re.search(rf"(\d+) of {EDITS} refused", shown)
     assert found
     assert EDITS / 10 < int(found[1]) < EDITS
 

@@ -10,11 +10,7 @@ Whole games are compared in test_fuzz_games.py.
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +22,7 @@ from tests.engine.forty_fives_pairs import (
     random_position,
 )
 from tests.engine.twins import Mismatch
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.interpreted import run_interpreted
 
 # Options under which a switch has an effect where the default game gives it little or none.
 CONTEXT: dict[str, dict[str, str]] = {"min_keep": {"may_throw_trump": "no"}}
@@ -80,11 +75,4 @@ def test_a_switch_set_differently_in_the_twin_is_noticed(name: str, value: str) 
 
 
 def test_jit_off_agrees_too() -> None:
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    # splitmix64 wraps around; as numpy scalars its products warn of that.
-    command = [sys.executable, "-W", "ignore:overflow:RuntimeWarning"]
-    command += ["-m", "tests.engine.forty_fives_pairs", "9"]
-    result = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
+    run_interpreted("tests.engine.forty_fives_pairs", "9")

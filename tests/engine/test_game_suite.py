@@ -14,11 +14,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,8 +26,8 @@ from engine import rules
 from engine.game import GameSpec, UnknownGameError, game_names, get_spec, spec_of
 from engine.rng import below, make_rng
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
-from tests.deploy.waiting import ROOT
 from tests.engine.hidden_worlds import CHANGES
+from tests.interpreted import run_interpreted
 from tests.playthroughs.generate import FOLDER, all_presets, path_of, playthrough
 
 NUM_GAMES = 4
@@ -238,22 +235,12 @@ def test_random_games_stay_within_what_the_game_declares(name: str, preset: str)
 @pytest.mark.parametrize("name", game_names())
 def test_no_record_within_the_declaration_leads_out_of_an_array(name: str) -> None:
     # Interpreted: compiled code would write somewhere and say nothing.
-    warnings = ["-W", "error", "-W", "ignore:overflow encountered:RuntimeWarning"]
-    done = subprocess.run(
-        [sys.executable, *warnings, "-m", "tests.engine.stray_records", *STRAYS, name],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    for views, states in re.findall(r"(\d+) of \d+ views and (\d+) of \d+ states", done.stdout):
+    shown = run_interpreted("tests.engine.stray_records", *STRAYS, name)
+    for views, states in re.findall(r"(\d+) of \d+ views and (\d+) of \d+ states", shown):
         assert int(views) > 50
         assert int(states) > 3
-    assert done.stdout.count("passed") == len(get_spec(name).presets)
-    assert "variants stay within" in done.stdout
+    assert shown.count("passed") == len(get_spec(name).presets)
+    assert "variants stay within" in shown
 
 
 @PRESETS

@@ -7,36 +7,20 @@ three ways to one result. Each digest is shown to depend on what it digests.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.jit import jit_enabled
 from tests.engine.three_ways import PARTS, digest_of
+from tests.interpreted import run_interpreted
 
-ROOT = Path(__file__).resolve().parents[2]
 COMPARED = [part for part in PARTS if part != "kuhn_search"]  # it is a part of "search"
 
 
 @pytest.fixture(scope="module")
 def without_jit() -> Any:
-    # splitmix64 wraps around; as numpy scalars, with the JIT off, its products warn of that.
-    warnings = ["-W", "error", "-W", "ignore:overflow encountered:RuntimeWarning"]
-    result = subprocess.run(
-        [sys.executable, *warnings, "-m", "tests.engine.three_ways", *COMPARED],
-        cwd=ROOT,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout)
+    return json.loads(run_interpreted("tests.engine.three_ways", *COMPARED))
 
 
 @pytest.mark.parametrize("part", COMPARED)
