@@ -79,7 +79,7 @@ class Seating:
         return build_player(resolve(parse_player(text)), self._context(SearchOptions(), batch))
 
     def _context(self, options: SearchOptions, batch: int) -> PlayContext:
-        return PlayContext(self.spec, self.game, options, batch=batch)
+        return PlayContext(self.spec, self.game, options, belief=None, batch=batch)
 
     def table(
         self,

@@ -187,6 +187,7 @@ def model_player(model: bytes, simulations: int, context: PlayContext) -> Search
         options=context.options,
         equity=equity,
         batch=context.batch,
+        belief=context.belief if context.spec.recalled_plies else None,
     )
 
 
