@@ -73,7 +73,7 @@ class _Weighing(NamedTuple):
     """[K] of the worlds at one ply."""
     legal: NDArray[np.int64]
     """[A]."""
-    view: Any
+    known: Any
     """state_dtype[1]."""
     cursor: NDArray[np.int64]
     """[_CURSOR] (position, ply) that is next, and the plies and rows of this evaluation."""
@@ -117,7 +117,7 @@ class Belief:
             policy=np.zeros(spec.max_actions),
             keys=np.zeros(options.worlds, np.int64),
             legal=np.zeros(spec.max_actions, np.int64),
-            view=np.zeros(1, spec.state_dtype),
+            known=np.zeros(1, spec.state_dtype),
             cursor=np.zeros(_CURSOR, np.int64),
         )
 
@@ -210,7 +210,7 @@ def write_ply(game: Any, forest: Any, batch: Any, at: Any, given: Any) -> None:
     p = cursor[_PLY] - 1
     j = cursor[_NUM_PLIES]
     before = cursor[_NUM_ROWS]
-    out = buffers.view[0]
+    out = buffers.known[0]
     for k in range(forest.pooled.shape[1]):
         key = np.int64(view_then(game, past.views[i, p], forest.pooled[t, k], out))
         buffers.keys[k] = key
