@@ -41,8 +41,8 @@ from engine.search.expand import softmax
 from engine.search.tree import NO_ROW, RUNNING, Forest
 
 NOT_THERE = -1
-_PLIES_A_BATCH = 4
-"""Plies whose worlds all differ that fit into one evaluation; mostly many worlds share a row."""
+_LEAST_ROWS = 192
+"""R is this or K: the worlds of a ply, all of which may differ, lie in one evaluation."""
 
 
 class BeliefOptions(NamedTuple):
@@ -104,7 +104,7 @@ class Belief:
         self.num_recalled = spec.recalled_plies
         self._game = game
         self._encoder = encoder.code
-        rows = _PLIES_A_BATCH * options.worlds
+        rows = max(_LEAST_ROWS, options.worlds)
         batch = new_batch(spec, encoder, int(num_sides(game)), rows)
         self._batch: EvalBatch = batch._replace(worlds=np.asarray(batch.worlds).view(np.ndarray))
         self._batch.wants_value[:] = 0

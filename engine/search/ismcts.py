@@ -172,6 +172,11 @@ class Search:
         self._alpha = 1.0
         self._weights = np.zeros(spec.max_actions)
 
+    @property
+    def forest(self) -> Forest:
+        """The arrays of all trees; to look at, not to change."""
+        return self._forest
+
     # --- one search -------------------------------------------------------------------------------
 
     def set_equity(self, model: int, table: NDArray[np.float64] | None) -> None:
