@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.game import GameSpec
 from engine.jit import kernel
 from engine.past import PastPlies
-from engine.players import Player, RecallingPlayer
+from engine.players import Player, RecallingPlayer, act_with_past
 from engine.rng import mix
 from engine.rules import (
     CHANCE,
@@ -125,11 +125,9 @@ class Table:
         self._keys = np.zeros(num_slots, np.uint64)
         self._actions = np.zeros(num_slots, np.int64)
         self._legal = np.zeros(spec.max_actions, np.int64)
-        self._recalling = [
-            player if isinstance(player, RecallingPlayer) and player.num_recalled else None
-            for player in players
-        ]
-        recalled = max((player.num_recalled for player in self._recalling if player), default=0)
+        plies = [p.num_recalled if isinstance(p, RecallingPlayer) else 0 for p in players]
+        recalled = max(plies, default=0)
+        self._asks = [count > 0 for count in plies]
         self._past = PastPlies(spec.state_dtype, num_slots, recalled) if recalled else None
 
     @property
@@ -201,12 +199,9 @@ class Table:
         views, keys, actions = self._views[:count], self._keys[:count], self._actions[:count]
         _write_views(self._game, self._slots, group, views, keys)
         seats = self._slots.seats[group]
-        recalling = self._recalling[player]
-        if recalling and self._past:
-            past = self._past.seen(self._game, group, seats)
-            recalling.act_on_past(views, seats, keys, past, actions)
-        else:
-            self._players[player].act(views, seats, keys, actions)
+        asks = self._asks[player]
+        past = self._past.seen(self._game, group, seats) if asks and self._past else None
+        act_with_past(self._players[player], (views, seats, keys), past, actions)
         if self._past:
             self._past.add(self._slots.states, group, actions)
         illegal = _play_actions(self._game, self._slots, group, actions, self._legal)

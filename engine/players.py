@@ -3,7 +3,8 @@
 Room: engine. May import: numpy and the other rooms of engine.
 
 A player is given views, never states, and a key per position from which all of its randomness
-follows: the same view, seat and key give the same action whatever else is in the batch.
+follows: the same view, seat and key give the same action whatever else is in the batch. Some also
+want to know what their seat saw before (``RecallingPlayer``).
 """
 
 from __future__ import annotations
@@ -65,6 +66,20 @@ class RecallingPlayer(Player, Protocol):
     ) -> None:
         """Write one legal action per position, as ``act``, knowing what the seats saw before."""
         ...
+
+
+def act_with_past(
+    player: Player,
+    positions: tuple[Any, NDArray[np.int64], NDArray[np.uint64]],
+    past: Past | None,
+    out_actions: NDArray[np.int64],
+) -> None:
+    """Let ``player`` move in ``positions`` (views, seats, keys), told of the past if it asks."""
+    views, seats, keys = positions
+    if past is not None and isinstance(player, RecallingPlayer) and player.num_recalled:
+        player.act_on_past(views, seats, keys, past, out_actions)
+    else:
+        player.act(views, seats, keys, out_actions)
 
 
 class RandomPlayer:
