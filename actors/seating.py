@@ -70,9 +70,7 @@ class Seating:
                 f"model {version} has encoder {metadata.encoder}, not {self._encoder.name}"
             )
         context = self._context(self._options, batch)
-        return model_player(
-            model, simulations, context if infers else context._replace(belief=None)
-        )
+        return model_player(model, simulations, context._replace(infers=infers))
 
     def rated(self, player: int, simulations: int, batch: int) -> Player:
         """Return a version, or the rule player for ANCHOR. Raises ModelError."""

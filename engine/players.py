@@ -206,7 +206,7 @@ class SearchPlayer:
             num_models=num_models,
             belief=belief,
         )
-        self._num_recalled = spec.recalled_plies if belief and simulations else 0
+        self._num_recalled = spec.recalled_plies if belief else 0
         self._search.set_equity(model, equity)
         self._evaluator = evaluator
         self._simulations = simulations

@@ -14,7 +14,6 @@ import msgspec
 
 from engine.game import GameSpec
 from engine.players import Player
-from engine.search.belief import BeliefOptions
 from engine.search.ismcts import SearchOptions
 from league.evaluator import Device
 from league.models import ModelMetadata
@@ -73,8 +72,8 @@ class PlayContext(NamedTuple):
     game: Any
     options: SearchOptions = SearchOptions()
     """How the trees of players that search grow."""
-    belief: BeliefOptions | None = BeliefOptions()
-    """How they weigh worlds by past plays, in games that tell of them; None: not at all."""
+    infers: bool = True
+    """Whether those with a network weigh worlds by past plays, in games that tell of them."""
     batch: int = 64
     """Positions that a player searches at once."""
     device: Device = "cpu"

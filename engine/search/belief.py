@@ -41,6 +41,7 @@ from engine.search.expand import softmax
 from engine.search.tree import NO_ROW, RUNNING, Forest
 
 NOT_THERE = -1
+FEWEST_WORLDS, MOST_WORLDS = 16, 256
 _LEAST_ROWS = 192
 """R is this or K: the worlds of a ply, all of which may differ, lie in one evaluation."""
 
@@ -49,7 +50,7 @@ class BeliefOptions(NamedTuple):
     """How worlds are weighted."""
 
     worlds: int = 48
-    """K: worlds that a search draws and weighs; 0: every simulation draws its own, unweighted."""
+    """K: worlds that a search draws and weighs."""
     floor: float = 0.02
     """Least probability that a past play counts with."""
 
@@ -79,6 +80,16 @@ class _Weighing(NamedTuple):
     """[_CURSOR] (position, ply) that is next, and the plies and rows of this evaluation."""
 
 
+def belief_for(simulations: int) -> BeliefOptions:
+    """Return options for a search of so many simulations.
+
+    Each world is for eight or nine of them: fewer worlds tell less of the past, more cost more to
+    weigh than they give (see BENCHMARKS.md).
+    """
+    worlds = 12 * simulations // 100
+    return BeliefOptions(worlds=min(max(worlds, FEWEST_WORLDS), MOST_WORLDS))
+
+
 _POSITION, _PLY, _NUM_PLIES, _NUM_ROWS, _NUM_CANDIDATES, _CURSOR = range(6)
 
 
@@ -101,7 +112,6 @@ class Belief:
         if not spec.recalled_plies:
             raise ValueError(f"game {spec.name!r} tells nothing of past plays (view_then)")
         self.options = options
-        self.num_recalled = spec.recalled_plies
         self._game = game
         self._encoder = encoder.code
         rows = max(_LEAST_ROWS, options.worlds)

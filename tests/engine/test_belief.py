@@ -22,7 +22,7 @@ from engine.jit import jit_enabled, kernel
 from engine.past import Past, PastPlies
 from engine.players import SearchPlayer
 from engine.rng import make_rng, next_u64
-from engine.search.belief import BeliefOptions
+from engine.search.belief import BeliefOptions, belief_for
 from engine.search.ismcts import Search, search_options
 from engine.search.rollout import HashingEvaluator
 from engine.search.select import next_world
@@ -303,6 +303,11 @@ def test_what_is_not_allowed_is_named() -> None:
     plain_search = Search(spec, game, spec.encoders[0], num_trees=1, max_simulations=1)
     with pytest.raises(ValueError, match="belief = None"):
         plain_search.weigh_worlds(np.arange(1), past, HashingEvaluator())
+
+
+def test_the_number_of_worlds_follows_the_simulations() -> None:
+    numbers = {count: belief_for(count).worlds for count in (1, 128, 400, 10_000)}
+    assert numbers == {1: 16, 128: 16, 400: 48, 10_000: 256}
 
 
 def findings() -> list[Any]:
