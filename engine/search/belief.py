@@ -41,7 +41,7 @@ from engine.search.expand import softmax
 from engine.search.tree import NO_ROW, RUNNING, Forest
 
 NOT_THERE = -1
-FEWEST_WORLDS, MOST_WORLDS = 16, 256
+MOST_WORLDS = 256
 _LEAST_ROWS = 192
 """R is this or K: the worlds of a ply, all of which may differ, lie in one evaluation."""
 
@@ -83,11 +83,11 @@ class _Weighing(NamedTuple):
 def belief_for(simulations: int) -> BeliefOptions:
     """Return options for a search of so many simulations.
 
-    Each world is for eight or nine of them: fewer worlds tell less of the past, more cost more to
-    weigh than they give (see BENCHMARKS.md).
+    48 worlds tell most of what there is to tell. A short search has fewer, which would cost it more
+    than its simulations do; a long one more, among which it can choose (see BENCHMARKS.md).
     """
-    worlds = 12 * simulations // 100
-    return BeliefOptions(worlds=min(max(worlds, FEWEST_WORLDS), MOST_WORLDS))
+    worlds = max(12 * simulations // 100, min(3 * simulations // 8, BeliefOptions().worlds), 1)
+    return BeliefOptions(worlds=min(worlds, MOST_WORLDS))
 
 
 _POSITION, _PLY, _NUM_PLIES, _NUM_ROWS, _NUM_CANDIDATES, _CURSOR = range(6)
