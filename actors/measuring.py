@@ -140,7 +140,7 @@ class Measuring:
     def _players_of(self, task: EvaluationTask) -> list[Player]:
         games = self._evaluation.games
         return [
-            self._seating.version(task.version, task.simulations, games),
+            self._seating.version(task.version, task.simulations, games, infers=True),
             self._seating.opponent(task.opponent, games),
         ]
 

@@ -50,8 +50,14 @@ class Seating:
         """Return whether the store holds all of ``versions``. Raises ModelsUnreachable."""
         return versions <= set(self._models.versions())
 
-    def version(self, version: int, simulations: int, batch: int) -> Player:
-        """Return the player of a version. Raises ModelError: missing, damaged or foreign."""
+    def version(
+        self, version: int, simulations: int, batch: int, *, infers: bool = False
+    ) -> Player:
+        """Return the player of a version. Raises ModelError: missing, damaged or foreign.
+
+        ``infers``: it weighs worlds by past plays, as in matches; gate and ratings compare versions
+        at less cost without.
+        """
         model = self._models.get(version)
         metadata = read_metadata(model)
         if (metadata.run_id, metadata.version) != (self._run_id, version):
@@ -63,7 +69,8 @@ class Seating:
             raise ModelError(
                 f"model {version} has encoder {metadata.encoder}, not {self._encoder.name}"
             )
-        return model_player(model, simulations, self._context(self._options, batch))
+        context = self._context(self._options, batch)
+        return model_player(model, simulations, context._replace(infers=infers))
 
     def rated(self, player: int, simulations: int, batch: int) -> Player:
         """Return a version, or the rule player for ANCHOR. Raises ModelError."""

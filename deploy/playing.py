@@ -24,7 +24,7 @@ from engine.notation import (
     seen_move,
     table_text,
 )
-from engine.players import Player
+from engine.players import Player, act_with_past
 from engine.rules import TERMINAL
 from engine.sitting import Sitting
 from league.advice import Advisor, as_views
@@ -154,7 +154,8 @@ class TerminalGame:
         sitting = self._sitting
         view = sitting.view(self._own)
         views = as_views([view], sitting.spec.state_dtype)
-        advice = self._advisor.advise(views, self._own, sitting.key())
+        past = sitting.past(self._own)
+        advice = self._advisor.advise(views, self._own, sitting.key(), past)
         moves = legal_moves(sitting.spec, sitting.game, view)
         names = {code: text for text, code in moves.items()}
         say_moves(
@@ -178,7 +179,8 @@ class TerminalGame:
         views = as_views([sitting.view(seat)], sitting.spec.state_dtype)
         chosen = np.zeros(1, np.int64)
         keys = np.array([sitting.key()], np.uint64)
-        self._players[seat].act(views, np.array([seat], np.int64), keys, chosen)
+        positions = (views, np.array([seat], np.int64), keys)
+        act_with_past(self._players[seat], positions, sitting.past(seat), chosen)
         return int(chosen[0])
 
     def ask(self) -> int | None:

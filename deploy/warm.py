@@ -94,8 +94,11 @@ def warm_up(games: Iterable[str] | None = None) -> None:
 
 
 def play(name: str) -> None:
-    """Play the shortest matches in which every player that needs no model sits, and ask one."""
+    """Play the shortest matches in which all kinds of players sit, and ask one for advice."""
     from engine.game import get_spec
+    from engine.players import SearchPlayer
+    from engine.search.belief import belief_for
+    from engine.search.rollout import RolloutEvaluator
     from league.match import play_match
     from league.players import PlayContext, build_player, parse_player, resolve
 
@@ -105,6 +108,17 @@ def play(name: str) -> None:
     for texts in (("random", "rules"), ("rules", f"ismcts:{SIMULATIONS}")):
         players = [build_player(resolve(parse_player(text)), context) for text in texts]
         play_match(spec, game, players, NUM_GAMES, 0, slots=NUM_GAMES)
+    if spec.recalled_plies:
+        player = SearchPlayer(
+            spec,
+            game,
+            spec.encoders[0],
+            RolloutEvaluator(spec, game),
+            simulations=SIMULATIONS,
+            batch=NUM_GAMES,
+            belief=belief_for(SIMULATIONS),
+        )
+        play_match(spec, game, [player, player], NUM_GAMES, 0, slots=NUM_GAMES)
     _ask(spec, game, context)
 
 

@@ -111,6 +111,8 @@ class GameSpec:
     """What views satisfy beyond that, by what it says; only what indices depend on is needed."""
     state_relations: Mapping[str, Relation] = field(default_factory=dict)
     """The same of states. A check that passes has to leave every seat to move an action."""
+    recalled_plies: int = 0
+    """Plies back to which ``view_then`` tells something in any variant; 0: the game has none."""
     num_equity_states: int = 0
     """Rows of the match-equity table; 0 for games of a single hand."""
     equity_prior: Callable[[Any], np.ndarray[Any, Any]] | None = None

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from engine.game import GameSpec
 from engine.jit import kernel
-from engine.players import Player
+from engine.past import PastPlies
+from engine.players import Player, RecallingPlayer, act_with_past
 from engine.rng import mix
 from engine.rules import (
     CHANCE,
@@ -124,6 +125,10 @@ class Table:
         self._keys = np.zeros(num_slots, np.uint64)
         self._actions = np.zeros(num_slots, np.int64)
         self._legal = np.zeros(spec.max_actions, np.int64)
+        plies = [p.num_recalled if isinstance(p, RecallingPlayer) else 0 for p in players]
+        recalled = max(plies, default=0)
+        self._asks = [count > 0 for count in plies]
+        self._past = PastPlies(spec.state_dtype, num_slots, recalled) if recalled else None
 
     @property
     def num_active(self) -> int:
@@ -178,6 +183,8 @@ class Table:
             # Compiled code returns a uint64 as a Python int, which numba would take for an int64.
             key = np.uint64(mix(np.uint64(mix(_U0, _u64(job.pair))), _u64(job.replay)))
             _start_game(self._game, self._slots, slot, _u64(job.seed), key)
+            if self._past:
+                self._past.start(slot)
 
     def _check(self, job: GameJob) -> None:
         seats = self._seat_players.shape[1]
@@ -191,7 +198,12 @@ class Table:
         count = len(group)
         views, keys, actions = self._views[:count], self._keys[:count], self._actions[:count]
         _write_views(self._game, self._slots, group, views, keys)
-        self._players[player].act(views, self._slots.seats[group], keys, actions)
+        seats = self._slots.seats[group]
+        asks = self._asks[player]
+        past = self._past.seen(self._game, group, seats) if asks and self._past else None
+        act_with_past(self._players[player], (views, seats, keys), past, actions)
+        if self._past:
+            self._past.add(self._slots.states, group, actions)
         illegal = _play_actions(self._game, self._slots, group, actions, self._legal)
         if illegal >= 0:
             raise ValueError(

@@ -3,12 +3,13 @@
 Room: engine. May import: numpy and the other rooms of engine.
 
 A player is given views, never states, and a key per position from which all of its randomness
-follows: the same view, seat and key give the same action whatever else is in the batch.
+follows: the same view, seat and key give the same action whatever else is in the batch. Some also
+want to know what their seat saw before (``RecallingPlayer``).
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from engine.evaluation import Evaluator
 from engine.game import Encoder, GameSpec
 from engine.jit import kernel
+from engine.past import Past
 from engine.rng import below
 from engine.rules import legal_actions, rule_action, style_action
+from engine.search.belief import BeliefOptions
 from engine.search.ismcts import Search, SearchOptions
 
 _NO_STYLE = -1
@@ -42,6 +45,41 @@ class Player(Protocol):
             out_actions: int64[n].
         """
         ...
+
+
+@runtime_checkable
+class RecallingPlayer(Player, Protocol):
+    """A player that also wants to know what was played before."""
+
+    @property
+    def num_recalled(self) -> int:
+        """Plies before a decision that it wants to be told of; 0: none."""
+        ...
+
+    def act_on_past(
+        self,
+        views: Any,
+        seats: NDArray[np.int64],
+        keys: NDArray[np.uint64],
+        past: Past,
+        out_actions: NDArray[np.int64],
+    ) -> None:
+        """Write one legal action per position, as ``act``, knowing what the seats saw before."""
+        ...
+
+
+def act_with_past(
+    player: Player,
+    positions: tuple[Any, NDArray[np.int64], NDArray[np.uint64]],
+    past: Past | None,
+    out_actions: NDArray[np.int64],
+) -> None:
+    """Let ``player`` move in ``positions`` (views, seats, keys), told of the past if it asks."""
+    views, seats, keys = positions
+    if past is not None and isinstance(player, RecallingPlayer) and player.num_recalled:
+        player.act_on_past(views, seats, keys, past, out_actions)
+    else:
+        player.act(views, seats, keys, out_actions)
 
 
 class RandomPlayer:
@@ -138,6 +176,7 @@ class SearchPlayer:
         equity: NDArray[np.float64] | None = None,
         batch: int = 64,
         descents: int = 1,
+        belief: BeliefOptions | None = None,
     ) -> None:
         """Prepare ``batch`` trees.
 
@@ -154,6 +193,7 @@ class SearchPlayer:
             batch: Positions that are searched in lockstep. Changes the speed alone.
             descents: Simulations of one tree in flight at once; more than one makes batches out of
                 a single game, and changes what is found.
+            belief: How worlds are weighted by what the other seats have played; None: not at all.
         """
         self._search = Search(
             spec,
@@ -164,7 +204,9 @@ class SearchPlayer:
             max_simulations=simulations,
             descents=descents,
             num_models=num_models,
+            belief=belief,
         )
+        self._num_recalled = spec.recalled_plies if belief else 0
         self._search.set_equity(model, equity)
         self._evaluator = evaluator
         self._simulations = simulations
@@ -177,6 +219,11 @@ class SearchPlayer:
         """The search, for its counters."""
         return self._search
 
+    @property
+    def num_recalled(self) -> int:
+        """Plies before a decision that it wants to be told of."""
+        return self._num_recalled
+
     def act(
         self,
         views: Any,
@@ -185,6 +232,27 @@ class SearchPlayer:
         out_actions: NDArray[np.int64],
     ) -> None:
         """Write one legal action per position."""
+        self._act(views, seats, keys, None, out_actions)
+
+    def act_on_past(
+        self,
+        views: Any,
+        seats: NDArray[np.int64],
+        keys: NDArray[np.uint64],
+        past: Past,
+        out_actions: NDArray[np.int64],
+    ) -> None:
+        """Write one legal action per position, knowing what the seats saw before."""
+        self._act(views, seats, keys, past, out_actions)
+
+    def _act(
+        self,
+        views: Any,
+        seats: NDArray[np.int64],
+        keys: NDArray[np.uint64],
+        past: Past | None,
+        out_actions: NDArray[np.int64],
+    ) -> None:
         for first in range(0, len(out_actions), self._batch):
             rows = slice(first, min(first + self._batch, len(out_actions)))
             count = rows.stop - rows.start
@@ -198,5 +266,8 @@ class SearchPlayer:
                 keys[rows],
                 np.zeros(count),
             )
+            if past is not None:
+                seen = Past(*(array[rows] for array in past))
+                self._search.weigh_worlds(slots, seen, self._evaluator)
             self._search.run(self._evaluator)
             self._search.best_actions(slots, out_actions[rows])

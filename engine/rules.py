@@ -213,6 +213,18 @@ def observe_chance(game: Any, state: Any, seat: Any) -> Any:
     return 0
 
 
+@_optional
+def view_then(game: Any, past: Any, world: Any, out: Any) -> Any:
+    """Overwrite ``out`` with what the seat to move knew at an earlier ply, were ``world`` true now.
+
+    ``past`` is another seat's view of the position before that ply. Returns a key from 0 on: worlds
+    with the same key differ in nothing that mattered to that seat then. Below 0: nothing in
+    ``world`` can be told from that ply (cards that were dealt later).
+    ``spec.recalled_plies`` says how many plies back this is asked.
+    """
+    return -1
+
+
 # --- values ---------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from engine import rules
 from engine.game import GameSpec
 from engine.notation import legal_codes
+from engine.past import Past, PastPlies
 from engine.rng import make_rng
 
 
@@ -33,11 +34,16 @@ class Sitting:
         self.game = game
         self.seed = seed
         self.moves: list[Move] = []
-        self.state: Any = spec.new_state()
+        self._states = spec.new_states(1)
+        self.state: Any = self._states[0]
+        plies = spec.recalled_plies
+        self._past = PastPlies(spec.state_dtype, 1, plies) if plies else None
         self._deal()
 
     def _deal(self) -> None:
         self.moves.clear()
+        if self._past:
+            self._past.start(0)
         rules.deal(self.game, self.state, np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF))
         self._deal_due()
 
@@ -56,6 +62,12 @@ class Sitting:
         rules.view(self.game, self.state, seat, out)
         return out
 
+    def past(self, seat: int) -> Past | None:
+        """Return what ``seat`` remembers of the plies that the game can tell something from."""
+        if not self._past:
+            return None
+        return self._past.seen(self.game, np.zeros(1, np.int64), np.array([seat], np.int64))
+
     def key(self) -> np.uint64:
         """Return randomness for the decision that is due: a function of seed and moves so far."""
         return np.uint64(make_rng(self.seed, len(self.moves), self.seat)[0])
@@ -70,6 +82,8 @@ class Sitting:
         if action not in legal:
             raise ValueError(f"action {action}: legal are {', '.join(map(str, legal)) or 'none'}")
         self.moves.append(Move(self.seat, action))
+        if self._past:
+            self._past.add(self._states, np.zeros(1, np.int64), np.array([action], np.int64))
         rules.apply(self.game, self.state, np.int64(action))
         self._deal_due()
 

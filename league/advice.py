@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.notation import legal_codes
-from engine.players import SearchPlayer
+from engine.past import Past
+from engine.players import SearchPlayer, act_with_past
 from engine.rng import make_rng
 from engine.search.flat_values import playout_values
 from engine.search.tree import plain_records
@@ -81,7 +82,7 @@ class Advisor:
         self._playouts = max(playouts // num_views, 1)
         self._player = build_player(player, context._replace(batch=num_views))
 
-    def advise(self, views: Any, seat: int, key: np.uint64) -> Advice:
+    def advise(self, views: Any, seat: int, key: np.uint64, past: Past | None = None) -> Advice:
         """Return the player's move, and the value of every legal action.
 
         Args:
@@ -89,12 +90,14 @@ class Advisor:
                 position and differ in what is not known of it: the advice is for all of them.
             seat: The seat to move.
             key: All randomness follows from it.
+            past: What the seat saw of the plies before, k positions; None: it is not known.
         """
         count = len(views)
         seed = int(key)
         keys = np.array([make_rng(seed, index)[0] for index in range(count)], np.uint64)
         chosen = np.zeros(count, np.int64)
-        self._player.act(views, np.full(count, seat, np.int64), keys, chosen)
+        positions = (views, np.full(count, seat, np.int64), keys)
+        act_with_past(self._player, positions, past, chosen)
         codes = legal_codes(self._spec, self._game, views[0])
         visits, values = self._searched(count, chosen, codes)
         missing = [index for index in range(len(codes)) if np.isnan(values[index])]

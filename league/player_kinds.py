@@ -72,6 +72,8 @@ class PlayContext(NamedTuple):
     game: Any
     options: SearchOptions = SearchOptions()
     """How the trees of players that search grow."""
+    infers: bool = True
+    """Whether those with a network weigh worlds by past plays, in games that tell of them."""
     batch: int = 64
     """Positions that a player searches at once."""
     device: Device = "cpu"

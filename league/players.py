@@ -29,6 +29,7 @@ import numpy as np
 
 from engine.game import GameSpec, get_spec
 from engine.players import Player, SearchPlayer
+from engine.search.belief import belief_for
 from league import classic_players
 from league.evaluator import OnnxEvaluator, read_metadata
 from league.models import ModelError, check_compatible
@@ -171,13 +172,15 @@ def model_player(model: bytes, simulations: int, context: PlayContext) -> Search
     """Return the player of ONNX bytes: ``simulations`` a move, 0 is the policy's first choice.
 
     Between hands it values positions with the match-equity table of the model, if the model's
-    value head was trained against one. Raises ModelError when the model is for another game.
+    value head was trained against one, and weighs worlds by what the others have played, in games
+    that tell of it. Raises ModelError when the model is for another game.
     """
     metadata = read_metadata(model)
     encoder = context.spec.encoder(metadata.encoder)
     evaluator = OnnxEvaluator(context.spec, context.game, encoder, device=context.device)
     evaluator.set_model(0, model)
     equity = np.asarray(metadata.equity, np.float64) if metadata.target == "equity" else None
+    infers = context.infers and context.spec.recalled_plies > 0 and simulations > 0
     return SearchPlayer(
         context.spec,
         context.game,
@@ -187,6 +190,7 @@ def model_player(model: bytes, simulations: int, context: PlayContext) -> Search
         options=context.options,
         equity=equity,
         batch=context.batch,
+        belief=belief_for(simulations) if infers else None,
     )
 
 

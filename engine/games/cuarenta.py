@@ -49,6 +49,7 @@ from engine.games.cuarenta_rules import (
     write_actions,
 )
 from engine.games.cuarenta_state import (
+    CARDS_PER_DEAL,
     MAX_ACTIONS,
     MAX_PLIES,
     MAX_SEATS,
@@ -68,7 +69,7 @@ from engine.games.cuarenta_text import (
     spellings,
     state_from_document,
 )
-from engine.games.cuarenta_worlds import draw_world, write_view
+from engine.games.cuarenta_worlds import draw_world, rewind_view, write_view
 from engine.rng import below
 from engine.rules import CHANCE, NO_HAND_END, TERMINAL
 
@@ -131,6 +132,10 @@ def view(game: Any, state: Any, seat: Any, out: Any) -> Any:
 
 def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
     draw_world(game, view, seat, rng, out)
+
+
+def view_then(game: Any, past: Any, world: Any, out: Any) -> Any:
+    return rewind_view(game, past, world, out)
 
 
 def observe(game: Any, view: Any, seat: Any, encoder: Any, out: Any) -> Any:
@@ -268,6 +273,7 @@ SPEC = register(
         ),
         max_actions=MAX_ACTIONS,
         max_plies=MAX_PLIES,
+        recalled_plies=CARDS_PER_DEAL * MAX_SEATS,
         num_equity_states=NUM_EQUITY_STATES,
         equity_prior=equity_prior,
         reward_terms=("captured", "caida", "limpia", "carton", "win"),

@@ -20,7 +20,9 @@ from engine.bits import U0, bit, fill_cards
 from engine.games.cuarenta_counting import count_hands
 from engine.games.cuarenta_deal import has_four, threes
 from engine.games.cuarenta_encoder import cards_in_hand, unseen_cards
+from engine.games.cuarenta_rules import rank_counts
 from engine.games.cuarenta_state import (
+    CARDS_PER_DEAL,
     MAX_SEATS,
     NIBBLE,
     NUM_CARDS,
@@ -62,11 +64,16 @@ def copy_public(state: Any, out: Any) -> None:
 @kernel
 def write_view(state: Any, seat: Any, out: Any) -> None:
     """Overwrite ``out`` with the knowledge of ``seat``."""
-    own = state.hands[seat]
-    copy_public(state, out)
+    know(state, seat, state.hands[seat], out)
+
+
+@kernel
+def know(public: Any, seat: Any, hand: Any, out: Any) -> None:
+    """Overwrite ``out`` with what everybody sees of ``public`` and ``seat``'s ``hand``."""
+    copy_public(public, out)
     for other in range(MAX_SEATS):
         out.hands[other] = U0
-    out.hands[seat] = own
+    out.hands[seat] = hand
     out.stock = U0
     out.seed = U0
 
@@ -111,12 +118,8 @@ def _shuffle_hands(game: Any, out: Any, seat: Any, rng: Any) -> Any:
 @kernel
 def draw_world(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
     """Overwrite ``out`` with a uniform draw from the states that agree with ``view``."""
-    own = view.hands[seat]
     unseen = unseen_cards(view, seat)
-    copy_public(view, out)
-    for other in range(MAX_SEATS):
-        out.hands[other] = U0
-    out.hands[seat] = own
+    know(view, seat, view.hands[seat], out)
     tries = 0
     while not _shuffle_hands(game, out, seat, rng):
         tries += 1
@@ -128,3 +131,21 @@ def draw_world(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
             unseen &= ~out.hands[other]
     out.stock = unseen
     out.seed = next_u64(rng)
+
+
+@kernel
+def rewind_view(game: Any, past: Any, world: Any, out: Any) -> Any:
+    """Overwrite ``out`` with the knowledge of the seat to move in ``past``, in the same deal.
+
+    See ``engine.rules.view_then``. What a seat held then is what it holds in ``world`` and what it
+    has played since; suits do not matter.
+    """
+    cards_a_deal = CARDS_PER_DEAL * game.players
+    if past.hand_index != world.hand_index:
+        return -1
+    if past.plies_in_hand // cards_a_deal != world.plies_in_hand // cards_a_deal:
+        return -1
+    seat = np.int64(past.to_move)
+    hand = world.hands[seat] | (world.played[seat] & ~past.played[seat])
+    know(past, seat, hand, out)
+    return np.int64(rank_counts(hand))

@@ -135,6 +135,16 @@ def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
     out.cards[1 - seat] = other + 1 if other >= own else other
 
 
+def view_then(game: Any, past: Any, world: Any, out: Any) -> Any:
+    seat = np.int64(past.num_plies) & 1
+    for i in range(_MAX_BETS):
+        out.history[i] = past.history[i]
+    out.num_plies = past.num_plies
+    out.cards[seat] = world.cards[seat]
+    out.cards[1 - seat] = NO_CARD
+    return np.int64(world.cards[seat])
+
+
 # Features: own card (3), own seat (2), seat to move is me (1), per ply: pass, bet (3 * 2).
 OBSERVATION_SIZE = 3 + 2 + 1 + 2 * _MAX_BETS
 ACTION_SIZE = 2
@@ -231,6 +241,7 @@ SPEC: GameSpec = register(
         ),
         max_actions=2,
         max_plies=_MAX_BETS,
+        recalled_plies=_MAX_BETS - 1,
         reward_terms=("win",),
         statistics=("bets",),
         initial_states=_initial_states,

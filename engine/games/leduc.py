@@ -283,6 +283,15 @@ def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> Any:
     out.cards[1 - seat] = other
 
 
+def view_then(game: Any, past: Any, world: Any, out: Any) -> Any:
+    seat = np.int64(current_seat(game, past))
+    _copy_public(past, out)
+    out.board = past.board
+    out.cards[seat] = world.cards[seat]
+    out.cards[1 - seat] = NO_CARD
+    return np.int64(world.cards[seat])
+
+
 # --- features -------------------------------------------------------------------------------------
 O_CARD = 0  # own rank
 O_BOARD = O_CARD + NUM_RANKS  # rank turned up
@@ -442,6 +451,7 @@ SPEC: GameSpec = register(
         ),
         max_actions=3,
         max_plies=NUM_ROUNDS * MAX_MOVES,
+        recalled_plies=NUM_ROUNDS * MAX_MOVES - 1,
         reward_terms=("win",),
         statistics=("raises", "folds"),
         initial_states=_initial_states,

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from engine.evaluation import EvalBatch, Evaluator, new_batch
 from engine.game import Encoder, GameSpec
+from engine.past import Past
 from engine.rules import num_seats, num_sides
+from engine.search.belief import Belief, BeliefOptions
 from engine.search.checking import check_forest
 from engine.search.expand import absorb
 from engine.search.roots import (
@@ -39,6 +41,7 @@ from engine.search.tree import (
     POOL_FULL,
     RUNNING,
     SIMULATIONS,
+    WEIGHTED,
     Forest,
     ForestShape,
     PoolSize,
@@ -109,6 +112,7 @@ class Search:
         num_models: int = 1,
         pool: PoolSize | None = None,
         check_views: bool = False,
+        belief: BeliefOptions | None = None,
     ) -> None:
         """Allocate everything; nothing is allocated later.
 
@@ -125,6 +129,7 @@ class Search:
             pool: Nodes and edges per tree; by default so many that pools rarely fill.
             check_views: Check at every visit that the root seat, by the features of its view, knows
                 what it knew at the node's first visit. For tests: it costs time and memory.
+            belief: How worlds are weighted by past plays; None: they are equally likely.
 
         Raises:
             ValueError: A count that is out of range.
@@ -147,7 +152,9 @@ class Search:
             models=num_models,
             equity_states=spec.num_equity_states,
             features=encoder.observation_size if check_views else 0,
+            worlds=belief.worlds if belief else 0,
         )
+        self._belief = Belief(spec, game, encoder, belief, num_trees) if belief else None
         self.spec = spec
         self.game = game
         self.encoder = encoder
@@ -164,6 +171,11 @@ class Search:
         self._plan = Plan(*options, encoder=encoder.code)
         self._alpha = 1.0
         self._weights = np.zeros(spec.max_actions)
+
+    @property
+    def forest(self) -> Forest:
+        """The arrays of all trees; to look at, not to change."""
+        return self._forest
 
     # --- one search -------------------------------------------------------------------------------
 
@@ -245,6 +257,23 @@ class Search:
             raise ValueError(f"trees {trees}: allowed are 0 to {self.num_trees - 1}")
         if error == BAD_SEAT:
             raise ValueError("a view that is searched must be of the seat to move")
+
+    def weigh_worlds(self, trees: NDArray[np.int64], past: Past, evaluator: Evaluator) -> None:
+        """Let the searches that have just begun in ``trees`` infer worlds from what was played.
+
+        Without this call they draw worlds by the hard facts alone.
+
+        Args:
+            trees: int64[k] slots, as given to ``begin``.
+            past: What the seats to move there saw, k positions.
+            evaluator: Its policy is the model of the other seats' play.
+
+        Raises:
+            ValueError: The search was made without ``belief``.
+        """
+        if self._belief is None:
+            raise ValueError("belief = None: this search weighs no worlds")
+        self._belief.weigh(self._forest, np.ascontiguousarray(trees, np.int64), past, evaluator)
 
     def step(self, evaluator: Evaluator) -> int:
         """Advance all running trees by one evaluation; return the number of rows evaluated.
@@ -344,9 +373,22 @@ class Search:
 
     # --- snapshots --------------------------------------------------------------------------------
 
+    def _saved(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a snapshot holds."""
+        arrays = self._forest._asdict()
+        for name in WEIGHTED:
+            del arrays[name]
+        return arrays
+
     def snapshot(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of the whole state between two steps, as plain arrays by name."""
-        arrays = {name: np.array(array) for name, array in self._forest._asdict().items()}
+        """Return a copy of the whole state between two steps, as plain arrays by name.
+
+        Raises:
+            ValueError: The search weighs worlds: players do, whose searches end within one call.
+        """
+        if self._belief is not None:
+            raise ValueError("a search that weighs worlds has no snapshot")
+        arrays = {name: np.array(array) for name, array in self._saved().items()}
         arrays["alpha"] = np.array([self._alpha])
         arrays["rows_evaluated"] = np.array([self.num_rows_evaluated])
         return arrays
@@ -358,7 +400,7 @@ class Search:
             ValueError: A missing array, one of another shape or dtype, or trees that no search of
                 this game has left; the search is as it was.
         """
-        for name, array in self._forest._asdict().items():
+        for name, array in self._saved().items():
             saved = arrays.get(name)
             if saved is None or saved.shape != array.shape or saved.dtype != array.dtype:
                 found = None if saved is None else (saved.shape, saved.dtype)
@@ -368,16 +410,16 @@ class Search:
         alpha, rows = (np.asarray(arrays.get(name)) for name in ("alpha", "rows_evaluated"))
         if alpha.shape != (1,) or not alpha[0] > 0 or rows.shape != (1,) or rows.dtype.kind != "i":
             raise ValueError(f"snapshot of a search with alpha {alpha}, rows evaluated {rows}")
-        saved_forest = Forest(
+        saved_forest = self._forest._replace(
             **{
                 name: np.ascontiguousarray(arrays[name]).view(array.dtype).reshape(array.shape)
-                for name, array in self._forest._asdict().items()
+                for name, array in self._saved().items()
             }
         )
         seats = int(num_seats(self.game))
         layout = self.spec.layout(self.game)
         check_forest(self.game, layout, saved_forest, seats, self.max_simulations)
-        for name, array in self._forest._asdict().items():
+        for name, array in self._saved().items():
             array[...] = arrays[name]
         self._alpha = float(alpha[0])
         self.num_rows_evaluated = int(rows[0])

@@ -51,6 +51,7 @@ def begin_trees(game: Any, forest: Any, trees: Any, views: Any, settings: Any) -
         tree.completed = PREPARATION
         tree.num_nodes = 0
         tree.num_edges = 0
+        forest.shares[t, :] = 0.0
         forest.rngs[t, 0] = seeds[i]
         forest.roots[t] = views[i]
         begin_tree(game, forest, t)

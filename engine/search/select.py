@@ -2,7 +2,8 @@
 
 Room: engine. May import: numpy and the other rooms of engine below search.
 
-Each descent plays in a world of its own, drawn from the root seat's view. It ends at a node
+Each descent plays in a world drawn from the root seat's view, or taken from the weighted worlds of
+``engine.search.belief``. It ends at a node
 without priors, at the end of the game, between two hands where the equity table answers, or where
 the root seat itself would receive cards. Ends that need no evaluation are backed up at once and
 the tree goes on with its next simulation.
@@ -67,6 +68,8 @@ BY_TREE, BY_POLICY = 0, 1
 """How other seats choose: by the statistics of their nodes, or drawn from the policy."""
 OF_MOVER, OF_ROOT_SEAT = 0, 1
 """Whose view is valued at a leaf."""
+GOLDEN_RATIO = 0.6180339887498949
+"""Its multiples, modulo 1, lie evenly in [0, 1), wherever they stop."""
 
 
 class Plan(NamedTuple):
@@ -119,17 +122,35 @@ def descend(game: Any, forest: Any, batch: Any, plan: Any, t: Any, d: Any) -> An
 
 @inlined
 def start(game: Any, forest: Any, t: Any, d: Any) -> Any:
-    """Begin a simulation at the root in a fresh world; False when the budget is spent."""
+    """Begin a simulation at the root in a world; False when the budget is spent."""
     tree = forest.trees[t]
     if tree.started >= tree.budget:
         return False
     tree.started += 1
-    determinize(game, forest.roots[t], tree.seat, forest.rngs[t], forest.worlds[t, d])
+    last = forest.shares.shape[1] - 1
+    if last >= 0 and forest.shares[t, last] > 0.0:
+        forest.worlds[t, d] = forest.pooled[t, next_world(forest, t)]
+    else:
+        determinize(game, forest.roots[t], tree.seat, forest.rngs[t], forest.worlds[t, d])
     descent = forest.descents[t, d]
     descent.phase = AT_NODE
     descent.depth = 0
     descent.node = ROOT
     return True
+
+
+@inlined
+def next_world(forest: Any, t: Any) -> Any:
+    """Return the kept world for the simulation that begins.
+
+    A walk by the golden ratio: at any time each world has had nearly its share.
+    """
+    at = forest.offsets[t] + forest.trees[t].started * GOLDEN_RATIO
+    at -= np.floor(at)
+    k = 0
+    while k < forest.shares.shape[1] - 1 and forest.shares[t, k] <= at:
+        k += 1
+    return k
 
 
 @inlined

@@ -10,6 +10,7 @@ in the same order, is one walk, and nothing moves while other descents hold an e
 Dimensions, here and in all kernels of the search:
     T trees   D descents in flight per tree   N nodes per tree   E edges per tree
     A most legal actions   L longest path   S sides   M models   Q rows of the equity table
+    K worlds that are kept per tree
 """
 
 from __future__ import annotations
@@ -154,6 +155,12 @@ class Forest(NamedTuple):
     """state_dtype[T, D] the descent's sampled world."""
     scratch: Any
     """state_dtype[1]."""
+    pooled: Any
+    """state_dtype[T, K] worlds that simulations take; K = 0: each draws its own."""
+    shares: NDArray[np.float64]
+    """[T, K] cumulative shares of these worlds, the last 1; or 0: they are not in use."""
+    offsets: NDArray[np.float64]
+    """[T] in [0, 1): where the simulations' walk through the shares begins."""
     equity: NDArray[np.float64]
     """[M, Q] probability of winning between two hands."""
     has_equity: NDArray[np.uint8]
@@ -164,6 +171,10 @@ class Forest(NamedTuple):
     """[F] scratch of a checked search."""
     node_features: NDArray[np.float32]
     """[T, N, F] the root seat's features at each node, or N = 0: the search is not checked."""
+
+
+WEIGHTED = ("pooled", "shares", "offsets")
+"""Arrays of a forest that only searches with weighted worlds use."""
 
 
 class PoolSize(NamedTuple):
@@ -192,6 +203,8 @@ class ForestShape(NamedTuple):
     equity_states: int
     features: int
     """0: nodes are not checked."""
+    worlds: int = 0
+    """K."""
 
 
 def plain_records(dtype: np.dtype[Any], *shape: int) -> Any:
@@ -217,6 +230,9 @@ def new_forest(shape: ForestShape, state_dtype: np.dtype[Any]) -> Forest:
         roots=plain_records(state_dtype, t),
         worlds=plain_records(state_dtype, t, d),
         scratch=plain_records(state_dtype, 1),
+        pooled=plain_records(state_dtype, t, shape.worlds),
+        shares=np.zeros((t, shape.worlds), np.float64),
+        offsets=np.zeros(t, np.float64),
         equity=np.zeros((shape.models, max(1, shape.equity_states)), np.float64),
         has_equity=np.zeros(shape.models, np.uint8),
         counters=np.zeros(NUM_COUNTERS, np.int64),

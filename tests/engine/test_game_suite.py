@@ -6,6 +6,8 @@
 * Features are finite, written in full, and of the declared sizes, also off turn and between deals.
 * Redrawing all that is hidden, by an enumerator of its own, changes no view, no feature, no legal
   action; and it does change the state (the test could fail).
+* What a seat knew at an earlier ply is rebuilt to the byte from the true state and what another
+  seat remembers, as far back as the game says; worlds with one key give the same features.
 * States and views of random games, also under random rules, stay within what the game declares of
   its records; and whatever does (found by changing them at random) cannot lead the rules out of any
   array.
@@ -170,6 +172,46 @@ def test_worlds_can_be_played_to_the_end(name: str, preset: str) -> None:
                 rules.apply(walk.game, world, walk.legal(world)[0])
         else:
             raise AssertionError("the world was not played out")
+
+
+@PRESETS
+def test_what_a_seat_knew_is_rebuilt_from_a_world(name: str, preset: str) -> None:
+    walk = Walk(name, preset)
+    recalled = walk.spec.recalled_plies
+    told: dict[int, int] = {}  # plies back -> positions that tell something
+    for seed in range(NUM_GAMES if recalled else 0):
+        before: list[tuple[Any, int]] = []
+        for state, seat in walk.positions(seed):
+            if seat < 0:
+                continue
+            # Twice the plies that the game speaks of: it must not tell of more.
+            for back, (past, mover) in enumerate(reversed(before[-2 * recalled :]), start=1):
+                told.setdefault(back, 0)
+                if mover != seat:
+                    told[back] += _rebuilds(walk, (past, mover), (state, seat))
+            before.append((state.copy(), seat))
+    if recalled:
+        assert sum(told.values()) > 0
+        assert not any(count for back, count in told.items() if back > recalled)
+
+
+def _rebuilds(walk: Walk, earlier: tuple[Any, int], now: tuple[Any, int]) -> bool:
+    """Return whether the truth ``now`` tells what the mover of ``earlier`` knew; check what."""
+    (past, mover), (state, seat) = earlier, now
+    seen, out = walk.view(past, seat), walk.spec.new_state()
+    key = int(rules.view_then(walk.game, seen, state, out))
+    if key < 0:
+        return False
+    assert out.tobytes() == walk.view(past, mover).tobytes()
+    world, other = walk.spec.new_state(), walk.spec.new_state()
+    rng = make_rng(key)
+    for _ in range(4):
+        rules.determinize(walk.game, walk.view(state, seat), seat, rng, world)
+        same = int(rules.view_then(walk.game, seen, world, other)) == key
+        assert walk.view(other, mover) == other
+        if same:
+            assert walk.features(other, mover, mover) == walk.features(out, mover, mover)
+    return True
 
 
 @PRESETS

@@ -9,7 +9,7 @@ import pytest
 
 from engine.game import GameSpec, UnknownGameError, get_spec
 from engine.play import GameJob, GameResult, Table
-from engine.players import Player, RandomPlayer, RulePlayer
+from engine.players import Player, RandomPlayer, RecallingPlayer, RulePlayer
 from engine.search.flat import FlatPlayer
 from engine.search.pimc import PimcPlayer
 from league import player_kinds
@@ -228,6 +228,17 @@ def test_every_kind_plays(run: str, tmp_path: Path) -> None:
         assert sorted(result.job.pair for result in results) == list(range(24))
         digests.append({result.job.pair: result.digest for result in results})
     assert digests[0] == digests[1]
+
+
+def test_a_model_infers_from_past_plays_where_it_searches_and_the_game_tells(run: str) -> None:
+    def recalled(text: str, infers: bool = True) -> int:
+        player = build_player(plain(text), CONTEXT._replace(infers=infers))
+        return player.num_recalled if isinstance(player, RecallingPlayer) else 0
+
+    assert SPEC.recalled_plies > 0
+    assert recalled("test@v12:4") == SPEC.recalled_plies
+    assert recalled("test@v12:4", infers=False) == 0
+    assert [recalled(text) for text in ("test@v12:0", "ismcts:3", "rules")] == [0, 0, 0]
 
 
 def test_a_model_of_other_rules_does_not_play() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from engine import rules
+from engine.past import Past
 from engine.play import GameJob, Table
 from engine.players import RulePlayer
 from engine.rng import make_rng
@@ -269,23 +270,32 @@ class _Recorder(RulePlayer):
     """Plays by the rules and keeps what it was given."""
 
     given: list[tuple[Any, int]]
+    remembered: list[tuple[Any, int]]
 
     def act(self, views: Any, seats: Any, keys: Any, out_actions: Any) -> None:
         self.given += [(view.copy(), int(seat)) for view, seat in zip(views, seats, strict=True)]
         super().act(views, seats, keys, out_actions)
 
+    num_recalled = 12
+
+    def act_on_past(self, views: Any, seats: Any, keys: Any, past: Past, out_actions: Any) -> None:
+        for seat, seen, count in zip(seats, past.views, past.counts, strict=True):
+            self.remembered += [(view.copy(), int(seat)) for view in seen[:count]]
+        self.act(views, seats, keys, out_actions)
+
 
 def check_players(subject: Subject) -> None:
-    """Players at a table are given views."""
+    """Players at a table are given views, of the past too."""
     player = _Recorder(subject.spec, subject.game)
-    player.given = []
+    player.given, player.remembered = [], []
     jobs = [GameJob(i, 0, i, (0,) * subject.num_seats) for i in range(3)]
     Table(subject.spec, subject.game, [player], jobs, num_slots=2).play_all()
-    records = subject.spec.new_states(len(player.given))
-    for i, (view, _) in enumerate(player.given):
-        records[i] = view
-    given = [(records[i], seat) for i, (_, seat) in enumerate(player.given)]
-    _require_views(subject, "a player", given)
+    for what, told in (("a player", player.given), ("a player's memory", player.remembered)):
+        records = subject.spec.new_states(len(told))
+        for i, (view, _) in enumerate(told):
+            records[i] = view
+        seats = [seat for _, seat in told]
+        _require_views(subject, what, list(zip(records, seats, strict=True)))
 
 
 CHECKS: dict[str, Callable[[Subject], None]] = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import rules
+from engine import past, rules
 from engine.evaluation import EvalBatch
 from engine.game import get_spec
 from engine.games import cuarenta, durak, forty_fives, kuhn, leduc
@@ -142,6 +142,19 @@ class CarelessWorker(WorkerFromState):
 
 def self_play_searches_from_the_state() -> Subject:
     return dataclasses.replace(subject_with(leduc), worker_type=CarelessWorker)
+
+
+def memory_of_true_states() -> Subject:
+    subject = subject_with(leduc)
+    plain = past.view
+
+    def view(game: Any, state: Any, seat: Any, out: Any) -> None:
+        plain(game, state, seat, out)
+        if isinstance(game, subject.spec.game_type):  # the games of other leaks stay as they are
+            out["cards"] = state["cards"]
+
+    past.view = view  # type: ignore[assignment]
+    return subject
 
 
 # --- Cuarenta -------------------------------------------------------------------------------------
@@ -407,6 +420,7 @@ PLANTED: dict[str, tuple[Callable[[], Subject], tuple[str, ...], set[str]]] = {
         ("examples", "players"),
         {"examples"},
     ),
+    "memory_of_true_states": (memory_of_true_states, ("players", "views"), {"players"}),
     "stream_of_chance_is_the_true_one": (
         stream_of_chance_is_the_true_one,
         (*FEW, "searches"),
