@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.soak.fit import Limit, Sample, peaks, trend
-from tests.soak.watch import FILES, MEMORY, PROPORTIONAL, THREADS
+from tests.soak.watch import BUDGET, FILES, MEMORY, PROPORTIONAL, STREAMS, THREADS
 
 MIN_SHARE = 0.6
 """A process that was there for less of the time (a child that rewrites a file) has no slope."""
@@ -29,6 +29,7 @@ def judge(samples: Mapping[str, Sequence[Sample]], limit: Limit) -> list[Row]:
 
     * memory of processes and of the server: the slope, within ``limit``
     * folders, open files, threads: the peak of the second half against that of the first
+    * the streams, to their last byte: the same, and never more than their budget
 
     Raises ValueError when nothing was.
     """
@@ -36,11 +37,20 @@ def judge(samples: Mapping[str, Sequence[Sample]], limit: Limit) -> list[Row]:
     rows = [
         _row(name, found, limit)
         for name, found in sorted(samples.items())
-        if len(found) >= MIN_SHARE * longest
+        if len(found) >= MIN_SHARE * longest and name != BUDGET
     ]
+    if STREAMS in samples:
+        rows.append(_within(samples[STREAMS], samples[BUDGET]))
     if not any(row.name.startswith(MEMORY) for row in rows):
         raise ValueError(f"no process in {sorted(samples)}: nothing was watched")
     return rows
+
+
+def _within(streams: Sequence[Sample], budget: Sequence[Sample]) -> Row:
+    largest = max(sample.value for sample in streams)
+    allowed = min(sample.value for sample in budget)
+    shown = f"{allowed / 1e6:9.1f} MB, of which {largest / 1e6:.1f} MB at most were filled"
+    return Row(BUDGET, shown, largest <= allowed)
 
 
 def _row(name: str, samples: Sequence[Sample], limit: Limit) -> Row:
