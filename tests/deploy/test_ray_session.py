@@ -106,6 +106,8 @@ def test_only_the_learner_may_see_a_gpu() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in environment(4, gpu=True)
     assert environment(4, gpu=True)["OMP_NUM_THREADS"] == "4"
     assert not any(name.startswith("NUMBA") for name in environment(1, gpu=False))
+    assert "MALLOC_MMAP_THRESHOLD_" not in environment(4, gpu=True)
+    assert int(environment(1, gpu=False, gives_back=True)["MALLOC_MMAP_THRESHOLD_"]) < 1 << 25
 
 
 def test_process_whose_owner_is_silent_ends_by_itself() -> None:

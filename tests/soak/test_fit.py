@@ -106,6 +106,8 @@ def run(**changed: list[Sample]) -> dict[str, list[Sample]]:
         "threads worker 1": flat,
         "server memory": series(0.5, seed=2, minutes=60),
         "bytes of server": sawtooth(1.0),
+        "bytes of the streams": flat,
+        "budget of the streams": [Sample(at, 25.0) for at, _ in flat],
     }
     return fine | {name.replace("_", " "): found for name, found in changed.items()}
 
@@ -122,6 +124,7 @@ def test_a_run_in_which_all_is_well_passes() -> None:
         ("files_worker_1", [Sample(at, 20.0 + at / 100.0) for at in range(0, 3600, 5)]),
         ("threads_worker_1", [Sample(at, 20.0 + at / 300.0) for at in range(0, 3600, 5)]),
         ("bytes_of_server", sawtooth(1.5)),
+        ("budget_of_the_streams", [Sample(at, 19.0) for at in range(0, 3600, 5)]),
         ("bytes_of_logs", [Sample(at, 1e5 * at) for at in range(0, 3600, 5)]),
     ],
 )
