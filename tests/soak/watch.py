@@ -21,6 +21,7 @@ _HOST = re.compile(r"^ray::(\w+)")
 _HOSTS = {"SelfPlayHost": "worker", "LearnerHost": "learner", "GateHost": "gate"}
 MEMORY, PROPORTIONAL, FILES, THREADS = "rss", "pss", "files", "threads"
 STREAMS, BUDGET = "bytes of the streams", "budget of the streams"
+KEPT = "games in the streams, for each in the window"
 FOLDERS = ("server", "models", "snapshots", "logs")
 
 
@@ -75,6 +76,9 @@ class Watcher:
         values["server memory"] = float(self._client.info("memory")["used_memory"])
         streams = self._streams()
         values[STREAMS], values[BUDGET] = streams.num_bytes, streams.budget_bytes
+        status = self._directory.read_status()
+        if status is not None and status.totals.window_games:
+            values[KEPT] = streams.num_entries / status.totals.window_games
         return values
 
     def _session(self) -> Path:
