@@ -47,8 +47,10 @@ END_RESERVE_S = 4.0
 HOUSEKEEPING_S = 2.0
 
 
-def actor_options(name: str, *, is_local: bool, threads: int, gpu: bool) -> dict[str, Any]:
-    """Return what Ray is told about an actor."""
+def actor_options(
+    name: str, *, is_local: bool, threads: int, gpu: bool, gives_back: bool = False
+) -> dict[str, Any]:
+    """Return what Ray is told about an actor; ``gives_back``: see ``hosts.environment``."""
     return {
         "name": name,
         # Locally the shares of the configuration bound the load, not Ray's accounts.
@@ -59,7 +61,7 @@ def actor_options(name: str, *, is_local: bool, threads: int, gpu: bool) -> dict
         "scheduling_strategy": "SPREAD",
         # Ray's head would remember every call: 40 MB an hour, up to 300 MB.
         "enable_task_events": False,
-        "runtime_env": {"env_vars": environment(threads, gpu=gpu)},
+        "runtime_env": {"env_vars": environment(threads, gpu=gpu, gives_back=gives_back)},
     }
 
 
@@ -111,6 +113,8 @@ class ClusterRuntime:
             is_local=self._session.is_local,
             threads=self._config.learner.threads if learner else 1,
             gpu=learner and self._has_gpu,
+            # Gates, ratings and evaluations: now these search trees, now others, for minutes each.
+            gives_back=member.role == GATE,
         )
         return ray.remote(host).options(**options).remote(*arguments), epoch
 

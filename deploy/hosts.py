@@ -141,15 +141,23 @@ class LearnerHost(Host):
         return self._learner.step(request)
 
 
-def environment(threads: int, *, gpu: bool) -> dict[str, str]:
+def environment(threads: int, *, gpu: bool, gives_back: bool = False) -> dict[str, str]:
     """Return the environment variables of an actor's process: threads, and no GPU but its own.
 
     Ray does not hide GPUs from actors that asked for none; a worker that grabs memory there
     would take it from the learner.
+
+    With ``gives_back`` every block of 128 kB or more is mapped, and unmapped when it is freed.
+    glibc begins with that threshold too, but raises it up to 32 MB with what is freed, and blocks
+    below it leave holes in the heap that the next one, of another size, does not fit. That is for
+    an actor that allocates large blocks seldom: a learner, which does so in every step, would fault
+    their pages in anew each time.
     """
     # No NUMBA_* variable: they are part of the key of the kernel cache, and no kernel has threads.
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     variables = dict.fromkeys(names, str(threads))
     if not gpu:
         variables["CUDA_VISIBLE_DEVICES"] = ""
+    if gives_back:
+        variables["MALLOC_MMAP_THRESHOLD_"] = str(1 << 17)
     return variables

@@ -3,6 +3,7 @@
 * a process that grows by 5 % an hour is caught, a flat one that breathes is not, a step is none
 * what happens before the warm-up does not count, nor do processes that come and go
 * an append-only file that is cut back in turn passes, one that is not does not
+* games that become longer in the streams are no leak of their server; what lies beside them is one
 * roles of a run's processes
 """
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.soak.fit import HOUR_S, Limit, Sample, after, peaks, trend
 from tests.soak.verdict import judge
-from tests.soak.watch import role_of
+from tests.soak.watch import KEPT, role_of
 
 LIMIT = Limit(2.0)
 LEVEL = 600e6
@@ -106,6 +107,9 @@ def run(**changed: list[Sample]) -> dict[str, list[Sample]]:
         "threads worker 1": flat,
         "server memory": series(0.5, seed=2, minutes=60),
         "bytes of server": sawtooth(1.0),
+        "bytes of the streams": flat,
+        KEPT: [Sample(at, 1.1 + at % 60 * at / 3e6) for at, _ in flat],
+        "budget of the streams": [Sample(at, 25.0) for at, _ in flat],
     }
     return fine | {name.replace("_", " "): found for name, found in changed.items()}
 
@@ -122,12 +126,38 @@ def test_a_run_in_which_all_is_well_passes() -> None:
         ("files_worker_1", [Sample(at, 20.0 + at / 100.0) for at in range(0, 3600, 5)]),
         ("threads_worker_1", [Sample(at, 20.0 + at / 300.0) for at in range(0, 3600, 5)]),
         ("bytes_of_server", sawtooth(1.5)),
+        (KEPT, [Sample(at, 1.1 + at / 20_000.0 + at % 60 / 600.0) for at in range(0, 3600, 5)]),
+        ("budget_of_the_streams", [Sample(at, 19.0) for at in range(0, 3600, 5)]),
         ("bytes_of_logs", [Sample(at, 1e5 * at) for at in range(0, 3600, 5)]),
     ],
 )
 def test_each_kind_of_leak_is_named(name: str, samples: list[Sample]) -> None:
     (grows,) = [row for row in judge(run(**{name: samples}), LIMIT) if not row.is_fine]
-    assert grows.name == name.replace("_", " ")
+    assert grows.name.removesuffix(" beside the streams") == name.replace("_", " ")
+
+
+def test_games_that_change_are_no_leak_of_the_server_but_what_lies_beside_them_is() -> None:
+    more = [Sample(at, 20.0 + 3e3 * at) for at in range(0, 3600, 5)]  # 11 MB/h
+    for base, is_fine in (
+        (series(0.0, seed=3, minutes=60), True),
+        (series(5.0, seed=3, minutes=60), False),
+    ):
+        total = [
+            Sample(at, value + games) for (at, value), (_, games) in zip(base, more, strict=True)
+        ]
+        rows = judge(
+            run(
+                rss_server_1=total,
+                bytes_of_the_streams=more,
+                budget_of_the_streams=[Sample(at, 20e6) for at, _ in more],
+            ),
+            LIMIT,
+        )
+        failed = [row.name for row in rows if not row.is_fine]
+        assert failed == ([] if is_fine else ["rss server 1 beside the streams"])
+    unwatched = {n: s for n, s in run(rss_server_1=total).items() if "streams" not in n}
+    failed = [row.name for row in judge(unwatched, LIMIT) if not row.is_fine]
+    assert failed == ["rss server 1"]
 
 
 def test_a_process_that_came_and_went_has_no_slope() -> None:

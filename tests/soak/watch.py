@@ -14,10 +14,14 @@ from deploy.processes import ProcessBook
 from deploy.ray_session import session_folder
 from deploy.rundir import RunDirectory
 from replay.embedded import read_record
+from replay.redis_admin import StreamStats, maxmemory, stream_stats
+from replay.redis_keys import RunKeys
 
 _HOST = re.compile(r"^ray::(\w+)")
 _HOSTS = {"SelfPlayHost": "worker", "LearnerHost": "learner", "GateHost": "gate"}
 MEMORY, PROPORTIONAL, FILES, THREADS = "rss", "pss", "files", "threads"
+STREAMS, BUDGET = "bytes of the streams", "budget of the streams"
+KEPT = "games in the streams, for each in the window"
 FOLDERS = ("server", "models", "snapshots", "logs")
 
 
@@ -52,7 +56,7 @@ class Watcher:
         self._directory = RunDirectory(folder)
         self._supervisor = supervisor
         self._names: dict[tuple[int, float], str] = {}
-        self._client: Any = None
+        self._connected: Any = None
 
     def sample(self) -> dict[str, float]:
         """Return values by ``what of whom``; a process that comes or goes meanwhile is absent."""
@@ -69,7 +73,12 @@ class Watcher:
         values["bytes of the run"] = folder_bytes(folder)
         values |= {f"bytes of {name}": folder_bytes(folder / name) for name in FOLDERS}
         values["bytes of Ray's folder"] = folder_bytes(self._session())
-        values["server memory"] = self._server_memory()
+        values["server memory"] = float(self._client.info("memory")["used_memory"])
+        streams = self._streams()
+        values[STREAMS], values[BUDGET] = streams.num_bytes, streams.budget_bytes
+        status = self._directory.read_status()
+        if status is not None and status.totals.window_games:
+            values[KEPT] = streams.num_entries / status.totals.window_games
         return values
 
     def _session(self) -> Path:
@@ -101,13 +110,18 @@ class Watcher:
         server = read_record(self._directory.server_path / "server.json")
         return known | ({server["pid"]: "server"} if "pid" in server else {})
 
-    def _server_memory(self) -> float:
+    def _streams(self) -> StreamStats:
+        keys = RunKeys(self._directory.load().run_id)
+        return stream_stats(self._client, keys, ["0"], maxmemory(self._client))
+
+    @property
+    def _client(self) -> Any:
         import redis
 
-        record = read_record(self._directory.server_path / "server.json")
-        if self._client is None:
-            self._client = redis.Redis(unix_socket_path=record["socket"], socket_timeout=30)
-        return float(self._client.info("memory")["used_memory"])
+        if self._connected is None:
+            record = read_record(self._directory.server_path / "server.json")
+            self._connected = redis.Redis(unix_socket_path=record["socket"], socket_timeout=30)
+        return self._connected
 
 
 def _proportional(pid: int) -> float:

@@ -60,6 +60,7 @@ def test_the_arena_stays_under_its_share_and_all_its_games_go_on(tmp_path: Path)
         )
         before, started = of_run(run, supervisor.pid), time.monotonic()
         (arena,) = run.actors("GateHost")
+        assert "MALLOC_MMAP_THRESHOLD_" in arena.environ()
         run.wait(lambda s: s.updated_at > first.updated_at + MEASURE_S, "a while", AGAIN_S)
         spent = {p: s - before.get(p, 0.0) for p, s in of_run(run, supervisor.pid).items()}
         elapsed_s = time.monotonic() - started

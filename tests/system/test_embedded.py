@@ -127,6 +127,27 @@ def test_stop_ends_the_process_frees_the_lock_and_keeps_the_data(directory: Path
     server.stop()
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="about the allocator of glibc")
+def test_memory_of_trimmed_games_is_given_back(server: EmbeddedServer) -> None:
+    """What lies on top of what is stored does not depend on what was stored before."""
+    rng = random.Random(0)
+    client = connect(server.url, server.password)
+
+    def on_top() -> int:
+        memory = call(client, "INFO", "memory")
+        return int(memory["used_memory_rss"]) - int(memory["used_memory"])
+
+    before = on_top()
+    for number in range(1, 8001):
+        game = rng.randbytes(rng.randint(2000, 8000))
+        call(client, "XADD", "games", f"{number}-0", "d", game)
+    assert int(call(client, "INFO", "memory")["used_memory"]) > 40_000_000
+    call(client, "XTRIM", "games", "MINID", "=", "7501-0")
+    assert call(client, "XLEN", "games") == 500
+    until(lambda: on_top() < before + 6_000_000)
+    client.close()
+
+
 def test_long_directory_gets_a_short_socket_that_goes_with_the_server(tmp_path: Path) -> None:
     directory = tmp_path / ("long" * 30)
     server = EmbeddedServer(directory, maxmemory_mb=64)
