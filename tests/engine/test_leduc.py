@@ -18,7 +18,8 @@ import pytest
 
 from engine import exact, rules
 from engine.game import get_spec
-from engine.games.leduc import NUM_RANKS, O_BOARD
+from engine.games.leduc import O_BOARD
+from engine.games.leduc_state import NUM_RANKS
 from engine.play import GameJob, Table
 from engine.players import Player, RandomPlayer, RulePlayer
 from engine.search.cfr import CfrSolver

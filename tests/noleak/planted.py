@@ -20,6 +20,7 @@ from engine import past, rules
 from engine.evaluation import EvalBatch
 from engine.game import get_spec
 from engine.games import cuarenta, durak, forty_fives, kuhn, leduc
+from engine.games.leduc_state import CALL, NO_CARD
 from engine.jit import jit_enabled
 from engine.search.rollout import HashingEvaluator
 from replay.trajectory import Trajectory, TrajectoryError
@@ -71,7 +72,7 @@ def determinizer_keeps_a_true_card() -> Subject:
     def determinize(game: Any, view: Any, seat: Any, rng: Any, out: Any) -> None:
         other = view.cards[1 - seat]
         leduc.determinize(game, view, seat, rng, out)
-        if other != leduc.NO_CARD:
+        if other != NO_CARD:
             out.cards[1 - seat] = other
 
     return subject_with(leduc, view=view_with_the_hand, determinize=determinize)
@@ -94,7 +95,7 @@ def stock_order_is_the_true_one() -> Subject:
 def rule_player_sees_the_hand() -> Subject:
     def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
         beaten = view.cards[1 - seat] > view.cards[seat]
-        return leduc.CALL if beaten else leduc.rule_action(game, view, seat, rng)
+        return CALL if beaten else leduc.rule_action(game, view, seat, rng)
 
     return subject_with(leduc, view=view_with_the_hand, rule_action=rule_action)
 
