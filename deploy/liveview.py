@@ -80,7 +80,7 @@ def _events(status: RunStatus) -> tuple[object, ...]:
 def print_status(status: RunStatus, gate: GateConfig, console: Console | None = None) -> None:
     """Draw ``status`` once, with all its workers."""
     console = console or Console()
-    height = FIXED_LINES + len(status.workers) + len(status.outcomes)
+    height = FIXED_LINES + len(status.workers) + max(1, len(status.outcomes)) + len(status.alerts)
     console.print(draw(status, gate_bounds(gate), console.size.width, height))
 
 

@@ -181,9 +181,16 @@ def test_on_a_terminal_the_picture_is_drawn_in_place() -> None:
     assert "\x1b[1A" in text, "the cursor goes back up to draw over the former picture"
 
 
-def test_status_shows_every_process() -> None:
+@pytest.mark.parametrize("num_alerts", [0, 3])
+@pytest.mark.parametrize("num_outcomes", [0, 5])
+def test_status_shows_every_process(num_outcomes: int, num_alerts: int) -> None:
     status = running_status()
     status.workers = [WorkerStatus(role="selfplay", slot=slot) for slot in range(40)]
+    status.outcomes = [outcome(version, "rejected") for version in range(num_outcomes)]
+    status.alerts = [f"alert {number}" for number in range(num_alerts)]
     file = io.StringIO()
     print_status(status, GateConfig(), Console(file=file, width=80))
-    assert sum(line.startswith("selfplay") for line in file.getvalue().splitlines()) == 40
+    lines = file.getvalue().splitlines()
+    assert sum(line.startswith("selfplay") for line in lines) == 40
+    assert sum("rejected against" in line for line in lines) == num_outcomes
+    assert not any("more (cardleague status" in line for line in lines)
