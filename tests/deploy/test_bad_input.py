@@ -129,6 +129,16 @@ def toml(text: str) -> Callable[[World], Prepared]:
     return after(lambda world: world.write("own.toml", text), "train", "{}")
 
 
+def lose_recent_model(world: World) -> None:
+    """Save a run whose version 1, neither newest nor in the pool, has lost its file."""
+    manifest = world.run()
+    directory = RunDirectory(Path("runs/mine"))
+    model = untrained_model("kuhn", version=1)
+    manifest.models[1] = directory.put_model(1, model, 1)
+    directory.save(manifest)
+    (directory.path / manifest.models[1].blob.file).unlink()
+
+
 def truncate_model(world: World) -> None:
     manifest = world.run()
     path = Path("runs/mine") / manifest.models[0].blob.file
@@ -314,6 +324,7 @@ CASES: list[Case] = [
         after(lambda w: (w.run(), w.write("runs/mine/manifest.json", "{")), "resume", "mine"),
         ("manifest.json", "not a manifest"),
     ),
+    ("vanished recent model", after(lose_recent_model, "resume", "mine"), ("v000001", "missing")),
     ("truncated model", after(truncate_model, "resume", "mine"), ("v000000.onnx", "truncated")),
     ("truncated snapshot", after(truncate_snapshot, "resume", "mine"), ("learner-", "truncated")),
     (

@@ -22,6 +22,7 @@ from deploy.liveview import (
     gate_bounds,
     llr_bar,
     number,
+    plain_line,
     print_status,
 )
 from deploy.status import RunStatus, WorkerStatus
@@ -105,6 +106,16 @@ def test_a_new_run_shows_dashes_and_no_nan() -> None:
     assert "newest –" in text
     assert "idle" in text
     assert "until Ctrl-C" in text
+
+
+def test_the_time_of_a_start_is_not_set_against_the_limit() -> None:
+    status = running_status()
+    status.state, status.limit_s, status.updated_at = "starting", 60.0, status.started_at + 139.0
+    assert plain_line(status).startswith("2:19 starting |")
+    assert any("starting   2:19, then 1:00" in line for line in screen(status))
+    status.state, status.updated_at = "running", status.started_at + 9.0
+    assert plain_line(status).startswith("0:09 of 1:00 running |")
+    assert any("0:09 of 1:00, 0:51 left" in line for line in screen(status))
 
 
 def test_a_stopped_run_waits_for_nothing() -> None:
