@@ -174,6 +174,26 @@ def check_ray_address(config: RunConfig) -> None:
         ) from error
 
 
+def check_ray_token(config: RunConfig) -> None:
+    """Raise UserError unless an existing cluster's token is there, or an open one is allowed."""
+    if not config.runtime.ray_address or config.runtime.kind == "inprocess":
+        return
+    from deploy.ray_session import TOKEN, TOKEN_PATH, RaySessionError, check_token
+
+    try:
+        check_token(config, os.environ)
+    except RaySessionError as error:
+        raise UserError(str(error)) from error
+    path = os.environ.get(TOKEN_PATH, "")
+    if os.environ.get(TOKEN) or not path:
+        return
+    try:
+        if not Path(path).read_bytes().strip():
+            raise UserError(f"{TOKEN_PATH} = {path!r}: the file is empty; copy the cluster's token")
+    except OSError as error:
+        raise UserError(f"{TOKEN_PATH} = {path!r}: {error.strerror}") from error
+
+
 def check_server(config: RunConfig, directory: RunDirectory) -> None:
     """Raise UserError unless an own server can be used, NotThere unless it answers.
 
@@ -347,6 +367,7 @@ def check(config: RunConfig, folder: Path) -> None:
     check_memory(config)
     check_saved(config, directory)
     check_device(config)
+    check_ray_token(config)
     check_ray_address(config)
     check_server(config, directory)
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +57,23 @@ def set_authentication(
         environment[AUTH_MODE] = "token"
         environment[TOKEN_PATH] = str(path.resolve())
         return
+    environment[AUTH_MODE] = "token" if check_token(config, environment) else "disabled"
+
+
+def check_token(config: RunConfig, environment: Mapping[str, str]) -> bool:
+    """Return whether there is a token for the existing cluster; False where an open one is allowed.
+
+    Raises RaySessionError where neither is.
+    """
     if environment.get(TOKEN) or environment.get(TOKEN_PATH):
-        environment[AUTH_MODE] = "token"
-    elif config.runtime.allow_open_ray:
-        environment[AUTH_MODE] = "disabled"
-    else:
+        return True
+    if not config.runtime.allow_open_ray:
         raise RaySessionError(
             f"runtime.ray_address = {config.runtime.ray_address!r} without a token: set "
             f"{TOKEN_PATH} to the cluster's token file, or accept an open cluster with "
             "--allow-open-ray"
         )
+    return False
 
 
 def session_folder(run_id: str) -> Path:
@@ -159,7 +166,12 @@ class RaySession:
             }
         else:
             arguments["address"] = self._config.runtime.ray_address
-        ray.init(**arguments)
+        try:
+            ray.init(**arguments)
+        except ConnectionError as error:
+            raise ConnectionError(
+                f"{error}: is the token the cluster's, and its Ray of version {ray.__version__}?"
+            ) from error
         if self.is_local:
             started = descendants(os.getpid())
             self._vital = [found for found in started if found.name in _VITAL_PROCESSES]

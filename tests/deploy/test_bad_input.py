@@ -436,7 +436,32 @@ CASES: list[Case] = [
         ("trajectory schema 99", "this program reads"),
     ),
     # Ray
-    ("ray: no address", same(*OVER_RAY, "--ray-address", "here"), ("'here'", "HOST:PORT")),
+    (
+        "ray: no token",
+        same(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ("without a token", "RAY_AUTH_TOKEN_PATH", "--allow-open-ray"),
+    ),
+    (
+        "ray: no file of a token",
+        after(
+            lambda w: w.variable("RAY_AUTH_TOKEN_PATH", "none"),
+            *(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ),
+        ("'none'", "No such file"),
+    ),
+    (
+        "ray: empty token",
+        after(
+            lambda w: w.variable("RAY_AUTH_TOKEN_PATH", w.write("token", "\n")),
+            *(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ),
+        ("'token'", "empty"),
+    ),
+    (
+        "ray: no address",
+        same(*OVER_RAY, "--ray-address", "here", "--allow-open-ray"),
+        ("'here'", "HOST:PORT"),
+    ),
 ]
 
 
@@ -455,7 +480,13 @@ NOT_THERE: list[Case] = [
     ),
     (
         "ray: nobody",
-        after(lambda w: w.port(listening=False), *OVER_RAY, "--ray-address", "127.0.0.1:{}"),
+        after(
+            lambda w: w.port(listening=False),
+            *OVER_RAY,
+            "--ray-address",
+            "127.0.0.1:{}",
+            "--allow-open-ray",
+        ),
         ("127.0.0.1:", "no Ray cluster answers"),
     ),
 ]
