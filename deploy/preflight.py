@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -32,6 +33,8 @@ from deploy.rundir import RunDirectory
 EXIT_REFUSED = 2
 EXIT_NOT_THERE = 3
 CONNECT_LIMIT_S = 4.0
+END_LIMIT_S = 5.0
+"""Given to a child that Ctrl-C has reached before it is killed."""
 MAX_OVERSUBSCRIPTION = 4
 """Configured CPUs for each that the machine has; a run for a larger machine would only crawl."""
 NEWEST_LOOKED_AT = 20
@@ -53,13 +56,21 @@ def check_in_child(config: RunConfig, folder: Path) -> None:
 
     Raises UserError, or NotThere for what starting again later may mend, with what the child says.
     """
-    child = subprocess.run(
+    child = subprocess.Popen(
         [sys.executable, "-m", "deploy.preflight"],
-        input=msgspec.json.encode(Question(config=config, folder=str(folder))),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,  # what is refused; that it compiles stands on the other stream
     )
+    try:
+        question = Question(config=config, folder=str(folder))
+        said, _ = child.communicate(msgspec.json.encode(question))
+    except KeyboardInterrupt:  # the child got it too, and removes what it compiles in
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_LIMIT_S)
+        child.kill()
+        raise
     if child.returncode in (EXIT_REFUSED, EXIT_NOT_THERE):
-        words = child.stdout.decode(errors="replace").strip()
+        words = said.decode(errors="replace").strip()
         raise UserError(words) if child.returncode == EXIT_REFUSED else NotThere(words)
     if child.returncode != 0:
         raise UserError(f"checking the configuration failed (exit code {child.returncode})")
@@ -374,7 +385,8 @@ def check(config: RunConfig, folder: Path) -> None:
 
 def main() -> int:
     """Check the question on standard input and warm up; return the exit code."""
-    die_with_parent()  # compiling takes a while: nobody would wait for it any more
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(-signal.SIGTERM))  # folders are removed
+    die_with_parent(signal.SIGTERM)  # compiling takes a while: nobody would wait for it any more
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
     try:
         check(question.config, Path(question.folder))
@@ -389,4 +401,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(-signal.SIGINT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from replay.redis_link import call, make_client
 from tests.actors.models import untrained_model
 from tests.deploy.fake_server import FakeServer
 from tests.deploy.statuses import running_status
-from tests.deploy.waiting import processes_of
+from tests.deploy.waiting import processes_of, wait_for
 
 MATCH = ("match", "random", "rules", "--games", "2")
 KUHN = (*MATCH, "--game", "kuhn", "--rules", "standard")
@@ -601,3 +602,42 @@ def test_compiling_is_told_to_the_user_who_waits_for_it(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
     assert b"compiling the kernels of kuhn" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_ends_while_it_compiles_leaves_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """Ctrl-C reaches both processes of the terminal, SIGTERM (of a service) the first alone."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import tempfile, time\n"
+        "from deploy import warm\n"
+        "def play(game):\n"
+        "    with tempfile.TemporaryDirectory(prefix='warm-') as folder:\n"
+        "        time.sleep(60)\n"
+        "warm.play = play\n"
+        f"warm.marker = lambda game: __import__('pathlib').Path({str(tmp_path / 'none')!r})\n"
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = subprocess.Popen(
+        [sys.executable, "-m", "deploy.cli", *TRAIN],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": paths},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_for(lambda: list(folder.glob("warm-*")) != [], 60, "compiling")
+        if number == signal.SIGINT:
+            os.killpg(command.pid, number)
+        else:
+            command.send_signal(number)
+        _, said = command.communicate(timeout=30)
+        wait_for(lambda: not list(folder.iterdir()), 20, "an empty folder")
+    finally:
+        command.kill()
+    assert command.returncode in (130, -number)
+    assert b"Traceback" not in said
+    assert not processes_of(tmp_path)
