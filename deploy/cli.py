@@ -3,8 +3,8 @@
 Room: deploy. Loads neither ray, torch, numba, scipy nor onnxruntime: ``cardleague --help`` has to
 answer at once. Commands import what they need when they run.
 
-Exit codes: 0 done, 1 a run or match that ended badly, 2 a mistake of the user (one line on stderr),
-130 interrupted.
+Exit codes: 0 done, 1 a run or match that ended badly, or a server that does not answer, 2 a mistake
+of the user (one line on stderr), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import tyro
 
-from deploy.commands import UserError
+from deploy.commands import NotThere, UserError
 from deploy.commands.advise import advise
 from deploy.commands.bench import bench
 from deploy.commands.compare import compare
@@ -128,15 +128,30 @@ def parse(argv: Sequence[str]) -> Callable[[], int]:
 
 
 def one_line(box: str) -> str:
-    """Return what a box of the parser says, without its frame and its hints, in one line."""
-    words: list[str] = []
-    hints = False
+    """Return what a box of the parser says, without its frame, in one line.
+
+    Rules divide the box: first the mistake, then options and commands that may have been meant.
+    Where the locale knows ASCII alone there is no frame, and the title has a section of its own.
+    """
+    sections: list[list[str]] = [[]]
     for line in box.splitlines():
-        text = line.strip("│╭╮╰╯─ ")
-        hints = hints or (not text and "─" * 8 in line)
-        if text and not line.startswith("╭") and (not hints or text.startswith("Available")):
-            words.append(text)
-    message = " ".join(words) or " ".join(box.split())
+        text = line.strip("│ ")
+        if text.startswith(("╭", "╰")):
+            continue
+        if text and not text.strip("─-"):
+            sections.append([])
+        elif text:
+            sections[-1].append(text)
+    if "╭" not in box and len(sections) > 1:
+        del sections[0]
+    message = " ".join(sections[0]) or " ".join(box.split())
+    for section in sections[1:]:
+        if section and section[0].startswith("Available"):
+            message += "; available: " + " ".join(section).partition(": ")[2]
+        elif section and section[0].startswith("Perhaps"):
+            first = [text.split()[0] for text in section if text.startswith("--")]
+            meant = [word for word in dict.fromkeys(first) if word not in message.split()]
+            message += f"; did you mean {' or '.join(meant)}?" if meant else ""
     for phrase, allowed in PYTHON_PHRASES.items():
         message = re.sub(phrase, rf"\1: allowed is {allowed}", message)
     return f"{message} (see cardleague --help)"
@@ -151,6 +166,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UserError, ConfigError) as error:
         sys.stderr.write(f"cardleague: {error}\n")
         return EXIT_USAGE
+    except NotThere as error:
+        sys.stderr.write(f"cardleague: {error}\n")
+        return 1
     except BrokenPipeError:  # the reader of a pipe went away, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

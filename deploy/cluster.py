@@ -27,7 +27,7 @@ from deploy.hosts import GateHost, HostFacts, LearnerHost, SelfPlayHost, environ
 from deploy.manifest import Manifest, ResumeError, record_engine
 from deploy.owner import Owner
 from deploy.patience import RETRY_S, in_words, told_once
-from deploy.ray_session import RaySession, RaySessionError
+from deploy.ray_session import Compiling, RaySession, RaySessionError
 from deploy.rundir import RunDirectory
 from deploy.screen import Screen
 from deploy.store import AWAY, UNREACHABLE, RunStore
@@ -373,12 +373,13 @@ def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Cont
                 "give a server that all nodes reach with --redis-url"
             )
         signal.signal(signal.SIGTERM, lambda *_: control.take("now"))
-        session.warm_up(config.game.name, control.stopping.is_set)
-        store.hold_lease(manifest.owner_starts)  # again: Ray's start may take longer than it lasts
-        engine_hash = hashing.communicate(timeout=120)[0].strip()
-        record_engine(owner.manifest, engine_hash)
         screen = Screen(config, directory, owner.tracker, arguments.terminal)
         try:
+            compiling = Compiling(config.game.name, owner.tracker.say, screen.update)
+            session.warm_up(config.game.name, control.stopping.is_set, compiling.waiting_for)
+            store.hold_lease(manifest.owner_starts)  # again: it may have taken longer than it lasts
+            engine_hash = hashing.communicate(timeout=120)[0].strip()
+            record_engine(owner.manifest, engine_hash)
             runtime = ClusterRuntime(owner, store, session, engine_hash)
             runtime.run(control, arguments.limit_elapsed_s, screen.update)
             store.release_lease(manifest.owner_starts)

@@ -80,7 +80,7 @@ def _events(status: RunStatus) -> tuple[object, ...]:
 def print_status(status: RunStatus, gate: GateConfig, console: Console | None = None) -> None:
     """Draw ``status`` once, with all its workers."""
     console = console or Console()
-    height = FIXED_LINES + len(status.workers) + len(status.outcomes)
+    height = FIXED_LINES + len(status.workers) + max(1, len(status.outcomes)) + len(status.alerts)
     console.print(draw(status, gate_bounds(gate), console.size.width, height))
 
 
@@ -136,7 +136,8 @@ def outcome_words(outcome: GateOutcome) -> str:
 def plain_line(status: RunStatus) -> str:
     """Return ``status`` in one line, for logs."""
     totals, metrics, gate = status.totals, status.metrics, status.gate
-    limit = f" of {duration(status.limit_s)}" if status.limit_s else ""
+    limited = status.limit_s and status.state != "starting"  # which is not counted
+    limit = f" of {duration(status.limit_s)}" if limited else ""
     parts = [
         f"{duration(invocation_s(status))}{limit} {status.state}",
         f"games {number(totals.games)} ({rate(status.games_per_s)}/s)",
@@ -210,6 +211,8 @@ def _state(status: RunStatus) -> Text:
     parts: list[str | tuple[str, str]] = [_label("state"), (status.state, style)]
     if status.state == "stopped":
         pass
+    elif status.limit_s and status.state == "starting":
+        parts.append(f"   {duration(spent)}, then {duration(status.limit_s)}")
     elif status.limit_s:
         left = max(0.0, status.limit_s - spent)
         parts.append(f"   {duration(spent)} of {duration(status.limit_s)}, {duration(left)} left")

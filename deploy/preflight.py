@@ -10,8 +10,10 @@ A fault found here is one line of the user's; found later it would be the end of
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -21,14 +23,18 @@ from typing import Any
 
 import msgspec
 
-from deploy.commands import UserError
+from deploy.commands import NotThere, UserError
 from deploy.config import RunConfig
+from deploy.decisions import RECENT_VERSIONS
 from deploy.manifest import Manifest, ResumeError
 from deploy.processes import die_with_parent
 from deploy.rundir import RunDirectory
 
 EXIT_REFUSED = 2
+EXIT_NOT_THERE = 3
 CONNECT_LIMIT_S = 4.0
+END_LIMIT_S = 5.0
+"""Given to a child that Ctrl-C has reached before it is killed."""
 MAX_OVERSUBSCRIPTION = 4
 """Configured CPUs for each that the machine has; a run for a larger machine would only crawl."""
 NEWEST_LOOKED_AT = 20
@@ -46,14 +52,26 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_in_child(config: RunConfig, folder: Path) -> None:
-    """Check ``config`` for the run in ``folder``. Raises UserError with what the child says."""
-    child = subprocess.run(
+    """Check ``config`` for the run in ``folder``.
+
+    Raises UserError, or NotThere for what starting again later may mend, with what the child says.
+    """
+    child = subprocess.Popen(
         [sys.executable, "-m", "deploy.preflight"],
-        input=msgspec.json.encode(Question(config=config, folder=str(folder))),
-        stdout=subprocess.PIPE,  # what is refused; that it compiles goes to the user at once
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,  # what is refused; that it compiles stands on the other stream
     )
-    if child.returncode == EXIT_REFUSED:
-        raise UserError(child.stdout.decode(errors="replace").strip())
+    try:
+        question = Question(config=config, folder=str(folder))
+        said, _ = child.communicate(msgspec.json.encode(question))
+    except KeyboardInterrupt:  # the child got it too, and removes what it compiles in
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_LIMIT_S)
+        child.kill()
+        raise
+    if child.returncode in (EXIT_REFUSED, EXIT_NOT_THERE):
+        words = said.decode(errors="replace").strip()
+        raise UserError(words) if child.returncode == EXIT_REFUSED else NotThere(words)
     if child.returncode != 0:
         raise UserError(f"checking the configuration failed (exit code {child.returncode})")
 
@@ -145,7 +163,10 @@ def check_cpus(config: RunConfig) -> None:
 
 
 def check_ray_address(config: RunConfig) -> None:
-    """Raise UserError unless something answers at ``runtime.ray_address`` (host:port)."""
+    """Raise NotThere unless something answers at ``runtime.ray_address``.
+
+    Raises UserError where that is not HOST:PORT.
+    """
     address = config.runtime.ray_address
     if not address or config.runtime.kind == "inprocess":
         return
@@ -158,14 +179,34 @@ def check_ray_address(config: RunConfig) -> None:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UserError(
+        raise NotThere(
             f"runtime.ray_address = {address!r}: no Ray cluster answers there ({reason}); leave it "
             "out for a local one"
         ) from error
 
 
+def check_ray_token(config: RunConfig) -> None:
+    """Raise UserError unless an existing cluster's token is there, or an open one is allowed."""
+    if not config.runtime.ray_address or config.runtime.kind == "inprocess":
+        return
+    from deploy.ray_session import TOKEN, TOKEN_PATH, RaySessionError, check_token
+
+    try:
+        check_token(config, os.environ)
+    except RaySessionError as error:
+        raise UserError(str(error)) from error
+    path = os.environ.get(TOKEN_PATH, "")
+    if os.environ.get(TOKEN) or not path:
+        return
+    try:
+        if not Path(path).read_bytes().strip():
+            raise UserError(f"{TOKEN_PATH} = {path!r}: the file is empty; copy the cluster's token")
+    except OSError as error:
+        raise UserError(f"{TOKEN_PATH} = {path!r}: {error.strerror}") from error
+
+
 def check_server(config: RunConfig, directory: RunDirectory) -> None:
-    """Raise UserError unless an own server answers and can be used.
+    """Raise UserError unless an own server can be used, NotThere unless it answers.
 
     It has 5 s to answer, and 2 s more to confirm a write. What it holds of the run must be of this
     program's schema, and nobody else may hold the run there: that is waited for, with a word, as
@@ -190,7 +231,7 @@ def check_server(config: RunConfig, directory: RunDirectory) -> None:
             _check_stream(client, run_id, config)
             _await_lease(client, run_id, directory)
     except StoreUnreachable as error:
-        raise UserError(f"{error}; start that server, or leave replay.redis_url out") from error
+        raise NotThere(f"{error}; start that server, or leave replay.redis_url out") from error
     except StoreError as error:
         text = str(error)
         raise UserError(text if url in text else f"{url}: {text}") from error
@@ -298,7 +339,9 @@ def check_saved(config: RunConfig, directory: RunDirectory) -> None:
     try:
         manifest = directory.load()
         _check_snapshots(config, manifest, directory)
-        for version in sorted({manifest.champion, manifest.newest, *manifest.pool} - {-1}):
+        recent = sorted(manifest.models)[-RECENT_VERSIONS:]  # the owner publishes these too
+        needed = {manifest.champion, manifest.newest, *manifest.pool, *recent}
+        for version in sorted(needed - {-1}):
             at = f"{directory.path}, version {version}"
             check_compatible(
                 read_metadata(directory.model(manifest, version)),
@@ -326,7 +369,7 @@ def _check_snapshots(config: RunConfig, manifest: Manifest, directory: RunDirect
 
 
 def check(config: RunConfig, folder: Path) -> None:
-    """Make all checks, the quick ones first. Raises UserError."""
+    """Make all checks, the quick ones first. Raises UserError or NotThere."""
     directory = RunDirectory(folder)
     check_writable(folder)
     check_port(config.runtime.metrics_port)
@@ -335,24 +378,30 @@ def check(config: RunConfig, folder: Path) -> None:
     check_memory(config)
     check_saved(config, directory)
     check_device(config)
+    check_ray_token(config)
     check_ray_address(config)
     check_server(config, directory)
 
 
 def main() -> int:
     """Check the question on standard input and warm up; return the exit code."""
-    die_with_parent()  # compiling takes a while: nobody would wait for it any more
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(-signal.SIGTERM))  # folders are removed
+    die_with_parent(signal.SIGTERM)  # compiling takes a while: nobody would wait for it any more
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
     try:
         check(question.config, Path(question.folder))
-    except UserError as error:
+    except (UserError, NotThere) as error:
         sys.stdout.write(" ".join(str(error).split()) + "\n")
-        return EXIT_REFUSED
+        return EXIT_REFUSED if isinstance(error, UserError) else EXIT_NOT_THERE
     from deploy.warm import warm_up
 
-    warm_up([question.config.game.name])
+    with contextlib.redirect_stdout(sys.stderr):  # what it says is no refusal: the user waits
+        warm_up([question.config.game.name])
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(-signal.SIGINT)

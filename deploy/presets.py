@@ -23,13 +23,21 @@ import msgspec
 from msgspec import inspect as types
 
 from deploy.config import RunConfig
-from deploy.credentials import server_fault
+from deploy.credentials import PASSWORD_VARIABLE, USER_VARIABLE, server_fault
 
 PRESET_FOLDER = Path(__file__).resolve().parent / "configs"
 PREFIX = "CARDLEAGUE_"
 SEPARATOR = "__"
 PLAIN_VARIABLES = ("SEED", "NAME")
-"""Environment variables of keys without a section; others with one underscore are not options."""
+"""Environment variables of keys without a section."""
+OTHER_VARIABLES = (
+    "CACHE_DIR",
+    *(name.removeprefix(PREFIX) for name in (USER_VARIABLE, PASSWORD_VARIABLE)),
+    f"{PASSWORD_VARIABLE.removeprefix(PREFIX)}_FILE",
+)
+"""The program's variables that are no options."""
+SLIP = 0.85
+"""Likeness of two names (difflib's ratio) from which one is taken for a slip of the other."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "search.partner": ("tree", "policy"),
     "search.opponents": ("tree", "policy"),
@@ -166,9 +174,26 @@ def _put(document: Document, key: str, value: Any) -> None:
 def _environment_settings(environment: Mapping[str, str]) -> Iterator[Setting]:
     for variable in sorted(environment):
         name = variable.removeprefix(PREFIX)
-        if name == variable or not (SEPARATOR in name or name in PLAIN_VARIABLES):
+        if name == variable or name in OTHER_VARIABLES:
+            continue
+        if not (SEPARATOR in name or name in PLAIN_VARIABLES):
+            if meant := _meant_variable(name):
+                raise ConfigError(f"variable {variable}: did you mean {PREFIX}{meant}?")
             continue
         yield name.lower().replace(SEPARATOR, "."), environment[variable], variable
+
+
+def _meant_variable(name: str) -> str:
+    """Return the variable that ``name`` (without PREFIX) is a slip of; "" for somebody else's.
+
+    Others may use the prefix too: an orchestrator names variables after its services.
+    """
+    known = [*PLAIN_VARIABLES, *OTHER_VARIABLES]
+    for section, kind in fields_of(RunConfig).items():
+        if isinstance(kind, types.StructType):
+            known += [f"{section}{SEPARATOR}{key}".upper() for key in fields_of(kind.cls)]
+    matches = difflib.get_close_matches(name.upper(), known, n=1, cutoff=SLIP)
+    return matches[0] if matches else ""
 
 
 def _settings(overrides: Iterable[str]) -> Iterator[Setting]:

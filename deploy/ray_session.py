@@ -11,7 +11,8 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, MutableMapping
+import time
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ TOKEN = "RAY_AUTH_TOKEN"
 _VITAL_PROCESSES = ("raylet", "gcs_server")
 LOG_BOUNDS = {"RAY_ROTATION_MAX_BYTES": str(4 << 20), "RAY_ROTATION_BACKUP_COUNT": "1"}
 """Each of Ray's log files begins again at so many bytes; by itself it does so at 512 MB."""
+COMPILING_AFTER_S = 10.0
+"""A node that has compiled before answers earlier, for it only loads."""
 OWNER_MODULE = "deploy.cluster"
 """In the command line of every owner, before its run directory."""
 _LONGEST_FOLDER = 30
@@ -54,16 +57,23 @@ def set_authentication(
         environment[AUTH_MODE] = "token"
         environment[TOKEN_PATH] = str(path.resolve())
         return
+    environment[AUTH_MODE] = "token" if check_token(config, environment) else "disabled"
+
+
+def check_token(config: RunConfig, environment: Mapping[str, str]) -> bool:
+    """Return whether there is a token for the existing cluster; False where an open one is allowed.
+
+    Raises RaySessionError where neither is.
+    """
     if environment.get(TOKEN) or environment.get(TOKEN_PATH):
-        environment[AUTH_MODE] = "token"
-    elif config.runtime.allow_open_ray:
-        environment[AUTH_MODE] = "disabled"
-    else:
+        return True
+    if not config.runtime.allow_open_ray:
         raise RaySessionError(
             f"runtime.ray_address = {config.runtime.ray_address!r} without a token: set "
             f"{TOKEN_PATH} to the cluster's token file, or accept an open cluster with "
             "--allow-open-ray"
         )
+    return False
 
 
 def session_folder(run_id: str) -> Path:
@@ -92,6 +102,21 @@ def _check_free(folder: Path) -> None:
                     f"this run is live on this machine from {where}: stop it there, or copy it "
                     "to another machine"
                 )
+
+
+def remove_session_folder(run_id: str) -> None:
+    """Remove what an owner that could not do it itself left in its folder.
+
+    Not while a process uses it: another copy of the run may be live on this machine.
+    """
+    folder = session_folder(run_id)
+    if not folder.exists():
+        return
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(folder) in " ".join(process.cmdline()):
+                return
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class RayLostError(RuntimeError):
@@ -141,7 +166,12 @@ class RaySession:
             }
         else:
             arguments["address"] = self._config.runtime.ray_address
-        ray.init(**arguments)
+        try:
+            ray.init(**arguments)
+        except ConnectionError as error:
+            raise ConnectionError(
+                f"{error}: is the token the cluster's, and its Ray of version {ray.__version__}?"
+            ) from error
         if self.is_local:
             started = descendants(os.getpid())
             self._vital = [found for found in started if found.name in _VITAL_PROCESSES]
@@ -186,11 +216,14 @@ class RaySession:
 
         return sum(1 for node in ray.nodes() if node["Alive"])
 
-    def warm_up(self, game: str, stopping: Callable[[], bool]) -> None:
+    def warm_up(
+        self, game: str, stopping: Callable[[], bool], waiting_for: Callable[[list[str]], None]
+    ) -> None:
         """Compile the kernels of ``game`` once on every node of a cluster, before actors start.
 
         Several cold workers of a node would all compile the same. On this machine the command did
-        that before. A node that goes away meanwhile is none of the run's any more.
+        that before. A node that goes away meanwhile is none of the run's any more. ``waiting_for``
+        is told twice a second which nodes have not answered yet: that may take minutes.
 
         Raises RaySessionError that names a node on which it cannot be done.
         """
@@ -222,9 +255,25 @@ class RaySession:
                     ) from None
                 except RayError:
                     continue
+            waiting_for(sorted({names[reference] for reference in waiting}))
 
     def has_gpu(self) -> bool:
         """Return whether the cluster has a GPU for the learner."""
         import ray
 
         return float(ray.cluster_resources().get("GPU", 0)) >= 1
+
+
+class Compiling:
+    """Shows that the run waits for nodes; a warm one answers within ``COMPILING_AFTER_S``."""
+
+    def __init__(self, game: str, say: Callable[[str], None], show: Callable[[], None]) -> None:
+        self._game, self._say, self._show = game, say, show
+        self._tell_at = time.monotonic() + COMPILING_AFTER_S
+
+    def waiting_for(self, nodes: list[str]) -> None:
+        """Show it again; tell once, and which nodes they are."""
+        if nodes and time.monotonic() >= self._tell_at:
+            self._say(f"compiling the kernels of {self._game} (once) on {', '.join(nodes)}")
+            self._tell_at = float("inf")
+        self._show()

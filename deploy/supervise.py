@@ -31,6 +31,7 @@ from deploy.files import Lock, bound_log
 from deploy.manifest import ResumeError, apply_config, new_manifest, stamp
 from deploy.patience import NoRoomError, Room, no_room
 from deploy.processes import LifeSign, ProcessBook, mark
+from deploy.ray_session import remove_session_folder
 from deploy.rundir import RunDirectory
 from deploy.signals import Signals
 from replay.disk import is_disk_trouble, trouble_of
@@ -120,6 +121,7 @@ class Supervisor:
         self._server_waits = False
         """It could not be started for want of room on the disk, which was told."""
         self._server_url = ""
+        self._run_id = ""
         self._life = LifeSign(directory.status_path, owner_silence_s, OWNER_START_S)
 
     def run(self) -> int:
@@ -147,6 +149,8 @@ class Supervisor:
             self._kill_owner()
             if self._server is not None:
                 self._server.stop()
+            if not self._config.runtime.ray_address:
+                remove_session_folder(self._run_id)
         self._signals.saved()
         if code == 0 and self._signals.terminated == 0:
             self._closing_table()
@@ -173,6 +177,7 @@ class Supervisor:
         else:
             manifest = new_manifest(self._config, sys.argv)
         self._directory.save(manifest)
+        self._run_id = manifest.run_id
         if self._minutes:
             self._limit_elapsed_s = manifest.elapsed_s + 60.0 * self._minutes
 
@@ -206,9 +211,7 @@ class Supervisor:
             if code == 0:
                 return 0
             if self._signals.stopping:
-                _say(
-                    f"the owner ended with code {code} while saving: the run is as of its manifest"
-                )
+                _say(f"while it was to save, {self._ended(code)}; the run is as of its manifest")
                 return 1
             if code == control.EXIT_REFUSED:
                 _say(f"the owner refused to go on, see {self._log_path}: {self._log_tail()}")
@@ -223,7 +226,7 @@ class Supervisor:
             if trouble is not None:
                 self._room.wait(trouble)
             delay_s = min(MAX_DELAY_S, 2.0 ** max(0, failures - 1))
-            _say(f"the owner ended with code {code}: starting again in {delay_s:.0f} s")
+            _say(f"{self._ended(code)}; starting again in {delay_s:.0f} s")
             self._signals.wait(delay_s)
             if self._signals.stopping:
                 return 1
@@ -379,6 +382,12 @@ class Supervisor:
     @property
     def _log_path(self) -> Path:
         return self._directory.logs_path / "owner.log"
+
+    def _ended(self, code: int) -> str:
+        """Return how the owner ended; one that was not killed has said why in its log."""
+        if code < 0:
+            return f"the owner was ended by signal {-code}"
+        return f"the owner ended with code {code}, see {self._log_path}: {self._log_tail()}"
 
     def _log_tail(self) -> str:
         lines = self._log_path.read_text(errors="replace").strip().splitlines()

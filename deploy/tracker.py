@@ -271,7 +271,8 @@ class Tracker:
             )
         if self.low_disk():
             alerts.append(
-                f"disk below {config.replay.min_free_disk_gb:g} GB free: workers are paused"
+                f"disk below {config.replay.min_free_disk_gb:g} GB free: workers are paused "
+                "(replay.min_free_disk_gb)"
             )
         if self.disk_trouble:
             alerts.append(self.disk_trouble)

@@ -82,7 +82,7 @@ def warm_up(games: Iterable[str] | None = None) -> None:
     cold = [name for name in games or game_names() if not marker(name).exists()]
     if not cold:
         return
-    _say(f"compiling the kernels of {', '.join(cold)} (once, about a minute) …")
+    _say(f"compiling the kernels of {', '.join(cold)} (once, about a minute each) …")
     began = time.monotonic()
     for name in cold:
         play(name)

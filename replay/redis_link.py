@@ -158,10 +158,21 @@ def connect(url: str, password: str = "", config: ReplayConfig | None = None) ->
         raise StoreUnreachable(f"no answer from {redacted(url)} within {CONNECT_LIMIT_S:g} s")
     if outcome[0] is not None:
         words = f"{redacted(url)}: {outcome[0]}"
-        if is_tls(url) and "closed by server" in words and not (config and config.tls_cert_file):
-            words += " Perhaps it asks for a certificate: replay.tls_cert_file"
+        words += _hint(words, url, password, config or ReplayConfig())
         raise type(outcome[0])(words) from outcome[0]
     return client
+
+
+def _hint(words: str, url: str, password: str, config: ReplayConfig) -> str:
+    """Return what may be behind a refusal whose own words do not say it."""
+    hangs_up = "closed by server" in words or "reset by peer" in words
+    if hangs_up and not is_tls(url):
+        return " Perhaps it speaks TLS alone: rediss://"
+    if "closed by server" in words and not config.tls_cert_file:
+        return " Perhaps it asks for a certificate: replay.tls_cert_file"
+    if not password and ("uthentication required" in words or "username-password" in words):
+        return " (no password was given)"
+    return ""
 
 
 def is_full(error: StoreError) -> bool:

@@ -16,6 +16,10 @@ class UserError(ValueError):
     """A mistake of the user: printed as one line that names the value and what is allowed."""
 
 
+class NotThere(Exception):
+    """A server or cluster that does not answer now and may later: one line, and no mistake."""
+
+
 def option(metavar: str) -> Any:
     """Return the markings of an option that may be left out."""
     return arg(metavar=metavar, help_behavior_hint="")

@@ -119,7 +119,8 @@ def status(
         raise UserError(str(error)) from error
     found = directory.read_status()
     if found is None:
-        raise UserError(f"run {str(directory.path)!r} has no status yet: it was never started")
+        why = "it is starting" if live else "it was never started"
+        raise UserError(f"run {str(directory.path)!r} has no status yet: {why}")
     if not live:
         stand_still(found)
     if json:

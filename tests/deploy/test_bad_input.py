@@ -1,13 +1,15 @@
 """What a user may get wrong, as a table.
 
-Every case: one line on standard error that names the value and what is allowed, exit code 2,
-nothing on standard output, no file made or changed, nothing started.
+Every case: one line on standard error that names the value and what is allowed, exit code 2 (1 if
+a server or cluster does not answer, which may change), nothing on standard output, no file made or
+changed, nothing started.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -30,7 +32,7 @@ from replay.redis_link import call, make_client
 from tests.actors.models import untrained_model
 from tests.deploy.fake_server import FakeServer
 from tests.deploy.statuses import running_status
-from tests.deploy.waiting import processes_of
+from tests.deploy.waiting import processes_of, wait_for
 
 MATCH = ("match", "random", "rules", "--games", "2")
 KUHN = (*MATCH, "--game", "kuhn", "--rules", "standard")
@@ -126,6 +128,16 @@ def configured(*settings: str) -> Callable[[World], Prepared]:
 def toml(text: str) -> Callable[[World], Prepared]:
     """Return ``train`` of a file."""
     return after(lambda world: world.write("own.toml", text), "train", "{}")
+
+
+def lose_recent_model(world: World) -> None:
+    """Save a run whose version 1, neither newest nor in the pool, has lost its file."""
+    manifest = world.run()
+    directory = RunDirectory(Path("runs/mine"))
+    model = untrained_model("kuhn", version=1)
+    manifest.models[1] = directory.put_model(1, model, 1)
+    directory.save(manifest)
+    (directory.path / manifest.models[1].blob.file).unlink()
 
 
 def truncate_model(world: World) -> None:
@@ -313,6 +325,7 @@ CASES: list[Case] = [
         after(lambda w: (w.run(), w.write("runs/mine/manifest.json", "{")), "resume", "mine"),
         ("manifest.json", "not a manifest"),
     ),
+    ("vanished recent model", after(lose_recent_model, "resume", "mine"), ("v000001", "missing")),
     ("truncated model", after(truncate_model, "resume", "mine"), ("v000000.onnx", "truncated")),
     ("truncated snapshot", after(truncate_snapshot, "resume", "mine"), ("learner-", "truncated")),
     (
@@ -383,18 +396,6 @@ CASES: list[Case] = [
     ("bench: document", same("bench", "--out", "none/x.md"), ("'none/x.md'", "does not exist")),
     # servers
     (
-        "server: silent",
-        after(lambda w: w.port(listening=True), *OVER_RAY, "--redis-url", "redis://127.0.0.1:{}/0"),
-        ("redis://127.0.0.1:", "start that server"),
-    ),
-    (
-        "server: nobody",
-        after(
-            lambda w: w.port(listening=False), *OVER_RAY, "--redis-url", "redis://127.0.0.1:{}/0"
-        ),
-        ("redis://127.0.0.1:", "refused"),
-    ),
-    (
         "server: no address",
         same(*OVER_RAY, "--redis-url", "somewhere"),
         ("'somewhere'", "redis://"),
@@ -437,12 +438,60 @@ CASES: list[Case] = [
     ),
     # Ray
     (
+        "ray: no token",
+        same(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ("without a token", "RAY_AUTH_TOKEN_PATH", "--allow-open-ray"),
+    ),
+    (
+        "ray: no file of a token",
+        after(
+            lambda w: w.variable("RAY_AUTH_TOKEN_PATH", "none"),
+            *(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ),
+        ("'none'", "No such file"),
+    ),
+    (
+        "ray: empty token",
+        after(
+            lambda w: w.variable("RAY_AUTH_TOKEN_PATH", w.write("token", "\n")),
+            *(*OVER_RAY, "--ray-address", "127.0.0.1:1"),
+        ),
+        ("'token'", "empty"),
+    ),
+    (
+        "ray: no address",
+        same(*OVER_RAY, "--ray-address", "here", "--allow-open-ray"),
+        ("'here'", "HOST:PORT"),
+    ),
+]
+
+
+NOT_THERE: list[Case] = [
+    (
+        "server: silent",
+        after(lambda w: w.port(listening=True), *OVER_RAY, "--redis-url", "redis://127.0.0.1:{}/0"),
+        ("redis://127.0.0.1:", "start that server"),
+    ),
+    (
+        "server: nobody",
+        after(
+            lambda w: w.port(listening=False), *OVER_RAY, "--redis-url", "redis://127.0.0.1:{}/0"
+        ),
+        ("redis://127.0.0.1:", "refused"),
+    ),
+    (
         "ray: nobody",
-        after(lambda w: w.port(listening=False), *OVER_RAY, "--ray-address", "127.0.0.1:{}"),
+        after(
+            lambda w: w.port(listening=False),
+            *OVER_RAY,
+            "--ray-address",
+            "127.0.0.1:{}",
+            "--allow-open-ray",
+        ),
         ("127.0.0.1:", "no Ray cluster answers"),
     ),
-    ("ray: no address", same(*OVER_RAY, "--ray-address", "here"), ("'here'", "HOST:PORT")),
 ]
+"""What may answer later: nobody's mistake, and a service is to try again."""
 
 
 @pytest.fixture
@@ -465,16 +514,24 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=[name for name, _, _ in CASES])
-def test_one_line_exit_code_2_and_nothing_else(
-    case: Case, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("case", "code"),
+    [*((case, 2) for case in CASES), *((case, 1) for case in NOT_THERE)],
+    ids=[name for name, _, _ in (*CASES, *NOT_THERE)],
+)
+def test_one_line_exit_code_and_nothing_else(
+    case: Case,
+    code: int,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     _, command, words = case
     argv = command(world)
     started: list[object] = []
     monkeypatch.setattr("deploy.supervise.train", lambda *args, **options: started.append(args))
     before, began = contents(world.folder), time.monotonic()
-    assert cli.main(argv) == 2
+    assert cli.main(argv) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1, captured.err
@@ -489,17 +546,18 @@ def test_one_line_exit_code_2_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
+    ("argv", "code", "words"),
     [
-        (("--set", "game.rules=odd"), ("'odd'", "standard")),
+        (("--set", "game.rules=odd"), 2, ("'odd'", "standard")),
         (
             ("--runtime", "ray", "--redis-url", "redis://127.0.0.1:1/0"),
+            1,
             ("redis://127.0.0.1:1/0", "refused"),
         ),
     ],
 )
 def test_the_program_itself_says_no_more(
-    argv: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
+    argv: tuple[str, ...], code: int, words: tuple[str, ...], tmp_path: Path
 ) -> None:
     """The same in real processes, whose own output counts too."""
     result = subprocess.run(
@@ -509,7 +567,7 @@ def test_the_program_itself_says_no_more(
         text=True,
         timeout=120,
     )
-    assert result.returncode == 2, result.stderr
+    assert result.returncode == code, result.stderr
     assert len(result.stderr.splitlines()) == 1, result.stderr
     assert result.stdout == ""
     for word in words:
@@ -526,3 +584,60 @@ def test_a_whole_run_and_a_good_server_are_accepted(world: World) -> None:
     config = load("kuhn-smoke", overrides=overrides, environment={})
     preflight.check(config, Path("runs/mine"))
     preflight.check(config, Path("runs/other"))
+
+
+def test_compiling_is_told_to_the_user_who_waits_for_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; from deploy import preflight, warm;"
+        "warm.marker = lambda game: __import__('pathlib').Path(sys.argv[1]) / 'marker';"
+        "warm.play = warm.train = lambda game: None;"
+        "sys.exit(preflight.main())"
+    )
+    question = preflight.Question(config=load("kuhn-smoke", environment={}), folder="runs/mine")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        input=msgspec.json.encode(question),
+        capture_output=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert b"compiling the kernels of kuhn" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_ends_while_it_compiles_leaves_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """Ctrl-C reaches both processes of the terminal, SIGTERM (of a service) the first alone."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import tempfile, time\n"
+        "from deploy import warm\n"
+        "def play(game):\n"
+        "    with tempfile.TemporaryDirectory(prefix='warm-') as folder:\n"
+        "        time.sleep(60)\n"
+        "warm.play = play\n"
+        f"warm.marker = lambda game: __import__('pathlib').Path({str(tmp_path / 'none')!r})\n"
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = subprocess.Popen(
+        [sys.executable, "-m", "deploy.cli", *TRAIN],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": paths},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_for(lambda: list(folder.glob("warm-*")) != [], 60, "compiling")
+        if number == signal.SIGINT:
+            os.killpg(command.pid, number)
+        else:
+            command.send_signal(number)
+        _, said = command.communicate(timeout=30)
+        wait_for(lambda: not list(folder.iterdir()), 20, "an empty folder")
+    finally:
+        command.kill()
+    assert command.returncode in (130, -number)
+    assert b"Traceback" not in said
+    assert not processes_of(tmp_path)

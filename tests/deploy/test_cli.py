@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -119,9 +120,11 @@ def test_a_package_of_the_same_name_elsewhere_is_one_clear_error() -> None:
     ("argv", "words"),
     [
         ((), ["train", "match"]),
-        (("trian",), ["trian", "train"]),
+        (("trian",), ["trian", "available: train", "warmup, bench"]),
         (("train",), ["PRESET|FILE.toml"]),
-        (("train", "smoke", "--mintues", "3"), ["--mintues"]),
+        (("train", "smoke", "--mintues", "3"), ["--mintues", "did you mean --minutes?"]),
+        (("train", "smoke", "--nam", "x"), ["--nam", "did you mean --name?"]),
+        (("train", "smoke", "--json"), ["--json"]),
         (("train", "smoke", "--minutes", "soon"), ["--minutes", "soon"]),
         (("train", "smoke", "--minutes", "-1"), ["-1.0", "above 0"]),
         (("train", "smoke", "--minutes", "nan"), ["nan", "above 0"]),
@@ -151,6 +154,21 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     for word in words:
         assert word in line
     assert not started
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_mistake_is_told_alike_in_every_locale(encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.cli", "train", "smoke", "--nam", "x"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "cardleague: Unrecognized options: --nam, x; did you mean --name? (see cardleague --help)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -313,8 +331,10 @@ def test_status_tells_live_from_stopped(
 def test_status_of_a_run_that_never_ran(
     started: Started, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_run("mine")
+    directory = make_run("mine")
     assert "never started" in refused(capsys, "status", "mine")
+    with directory.lock():
+        assert "it is starting" in refused(capsys, "status", "mine")
 
 
 def test_games_lists_rules_options_and_encoders(capsys: pytest.CaptureFixture[str]) -> None:

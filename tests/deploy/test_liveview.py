@@ -22,6 +22,7 @@ from deploy.liveview import (
     gate_bounds,
     llr_bar,
     number,
+    plain_line,
     print_status,
 )
 from deploy.status import RunStatus, WorkerStatus
@@ -107,6 +108,16 @@ def test_a_new_run_shows_dashes_and_no_nan() -> None:
     assert "until Ctrl-C" in text
 
 
+def test_the_time_of_a_start_is_not_set_against_the_limit() -> None:
+    status = running_status()
+    status.state, status.limit_s, status.updated_at = "starting", 60.0, status.started_at + 139.0
+    assert plain_line(status).startswith("2:19 starting |")
+    assert any("starting   2:19, then 1:00" in line for line in screen(status))
+    status.state, status.updated_at = "running", status.started_at + 9.0
+    assert plain_line(status).startswith("0:09 of 1:00 running |")
+    assert any("0:09 of 1:00, 0:51 left" in line for line in screen(status))
+
+
 def test_a_stopped_run_waits_for_nothing() -> None:
     status = running_status()
     status.state, status.resident_bytes, status.workers = "stopped", 0, []
@@ -181,9 +192,16 @@ def test_on_a_terminal_the_picture_is_drawn_in_place() -> None:
     assert "\x1b[1A" in text, "the cursor goes back up to draw over the former picture"
 
 
-def test_status_shows_every_process() -> None:
+@pytest.mark.parametrize("num_alerts", [0, 3])
+@pytest.mark.parametrize("num_outcomes", [0, 5])
+def test_status_shows_every_process(num_outcomes: int, num_alerts: int) -> None:
     status = running_status()
     status.workers = [WorkerStatus(role="selfplay", slot=slot) for slot in range(40)]
+    status.outcomes = [outcome(version, "rejected") for version in range(num_outcomes)]
+    status.alerts = [f"alert {number}" for number in range(num_alerts)]
     file = io.StringIO()
     print_status(status, GateConfig(), Console(file=file, width=80))
-    assert sum(line.startswith("selfplay") for line in file.getvalue().splitlines()) == 40
+    lines = file.getvalue().splitlines()
+    assert sum(line.startswith("selfplay") for line in lines) == 40
+    assert sum("rejected against" in line for line in lines) == num_outcomes
+    assert not any("more (cardleague status" in line for line in lines)

@@ -210,7 +210,14 @@ def test_precedence_file_environment_set_flags() -> None:
 
 
 def test_environment_sets_seed_and_leaves_other_variables_alone() -> None:
-    environment = {"CARDLEAGUE_SEED": "7", "CARDLEAGUE_CACHE_DIR": "/tmp/x", "HOME": "/root"}
+    environment = {
+        "CARDLEAGUE_SEED": "7",
+        "CARDLEAGUE_CACHE_DIR": "/tmp/x",
+        "CARDLEAGUE_REDIS_PASSWORD_FILE": "/tmp/y",
+        "CARDLEAGUE_SERVICE_HOST": "10.0.0.1",
+        "CARDLEAGUE_PORT_6379_TCP": "tcp://10.0.0.1:6379",
+        "HOME": "/root",
+    }
     assert _load("smoke", environment=environment).seed == 7
 
 
@@ -302,6 +309,20 @@ def test_lambda_returns_and_root_values_are_never_used_together() -> None:
 def test_error_names_the_environment_variable() -> None:
     assert "CARDLEAGUE_GATE__ALPHA" in _error(CARDLEAGUE_GATE__ALPHA="2")
     assert "CARDLEAGUE_GTAE__ALPHA" in _error(CARDLEAGUE_GTAE__ALPHA="2")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("CARDLEAGUE_SELF_PLAY_GAMES", "CARDLEAGUE_SELF_PLAY__GAMES"),
+        ("CARDLEAGUE_REPLAY_REDIS_URL", "CARDLEAGUE_REPLAY__REDIS_URL"),
+        ("CARDLEAGUE_REDIS_PASWORD", "CARDLEAGUE_REDIS_PASSWORD"),
+        ("CARDLEAGUE_SEEDS", "CARDLEAGUE_SEED"),
+    ],
+)
+def test_a_slip_in_a_variable_is_no_silence(written: str, meant: str) -> None:
+    error = _error(**{written: "1"})
+    assert f"variable {written}: did you mean {meant}?" in error
 
 
 def test_unknown_preset_names_the_nearest_and_all() -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from deploy.config import RunConfig, RuntimeConfig
 from deploy.hosts import EXIT_SILENCE, environment
-from deploy.ray_session import RaySessionError, session_folder, set_authentication
+from deploy.ray_session import Compiling, RaySessionError, session_folder, set_authentication
 from deploy.rundir import RunDirectory
 from tests.deploy.waiting import ROOT
 
@@ -186,7 +186,7 @@ ray.nodes = lambda: [
 ]
 session = object.__new__(RaySession)
 session.is_local = False
-session.warm_up("kuhn", lambda: False)
+session.warm_up("kuhn", lambda: False, lambda nodes: print(*nodes))
 """
 
 
@@ -197,6 +197,25 @@ def test_node_that_goes_away_while_it_warms_up_does_not_end_the_run() -> None:
 
     gone = warm_up("gone", "fine")
     assert gone.returncode == 0, gone.stderr
+    assert gone.stdout == "fine\n\n"  # who is waited for, after each answer
     broken = warm_up("fine", "broken")
     assert broken.returncode == 1
     assert "RaySessionError: node broken cannot play kuhn" in broken.stderr
+
+
+def test_a_run_that_waits_for_nodes_that_compile_says_so_once_and_shows_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("deploy.ray_session.COMPILING_AFTER_S", 0.0)
+    said: list[str] = []
+    shown: list[int] = []
+    compiling = Compiling("kuhn", said.append, lambda: shown.append(len(said)))
+    compiling.waiting_for(["far", "near"])
+    compiling.waiting_for(["far"])
+    compiling.waiting_for([])
+    assert said == ["compiling the kernels of kuhn (once) on far, near"]
+    assert shown == [1, 1, 1]
+
+    monkeypatch.setattr("deploy.ray_session.COMPILING_AFTER_S", 1000.0)
+    Compiling("kuhn", said.append, lambda: shown.append(0)).waiting_for(["warm"])
+    assert len(said) == 1

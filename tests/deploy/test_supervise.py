@@ -9,6 +9,7 @@ Behaviours checked:
 * an owner that shows no sign of life is replaced; its log has a bound
 * a SIGTERM after two Ctrl-C ends in time too; a signal before the first owner starts nothing
 * a live run is refused to a second supervisor; the supervisor's death ends its owner
+* Ray's folder goes with the run, also when the owner could not remove it
 * on a full disk neither owner nor server is given up, and what to free is said once
 * it loads no ray, torch or numba
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import patience, supervise
+from deploy import patience, ray_session, supervise
 from deploy.config import RunConfig
 from deploy.rundir import RunDirectory
 from deploy.supervise import Supervisor
@@ -307,7 +308,7 @@ def num_failing_owners(folder: Path, *, trained_by: int = 0) -> int:
             manifest = directory.load()
             manifest.step += 1
             directory.save(manifest)
-        return [sys.executable, "-c", "import sys; sys.exit(1)"]
+        return [sys.executable, "-c", "import sys; sys.exit('the disk is made of cheese')"]
 
     supervisor = Supervisor(
         RunConfig(), directory, resume=False, server=StillServer(), owner_command=command
@@ -317,12 +318,48 @@ def num_failing_owners(folder: Path, *, trained_by: int = 0) -> int:
 
 
 def test_owners_that_fail_in_a_row_end_the_run_unless_training_gets_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(supervise, "MAX_DELAY_S", 0.01)
     assert num_failing_owners(tmp_path / "stuck") == supervise.MAX_FAILURES
+    said = capsys.readouterr().err
+    log = tmp_path / "stuck" / "logs" / "owner.log"
+    assert f"the owner ended with code 1, see {log}: the disk is made of cheese;" in said
     trained = num_failing_owners(tmp_path / "trained", trained_by=3)
     assert trained == supervise.MAX_FAILURES + 2
+
+
+def test_the_folder_of_ray_goes_with_the_run_unless_another_copy_lives_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(ray_session, "_LONGEST_FOLDER", 1000)
+    monkeypatch.setattr(supervise, "MAX_FAILURES", 1)
+    directory = RunDirectory(tmp_path / "run")
+
+    def command(*_: object) -> list[str]:
+        folder = ray_session.session_folder(directory.load().run_id)
+        script = "import os, sys; os.makedirs(sys.argv[1] + '/logs'); sys.exit(1)"
+        return [sys.executable, "-c", script, str(folder)]
+
+    def run(*, resume: bool) -> None:
+        supervisor = Supervisor(
+            RunConfig(), directory, resume=resume, server=StillServer(), owner_command=command
+        )
+        assert supervisor.run() == 1
+
+    run(resume=False)
+    folder = ray_session.session_folder(directory.load().run_id)
+    assert folder.parent == tmp_path
+    assert not folder.exists()
+    other = subprocess.Popen(
+        [sys.executable, "-c", "input()", f"--socket={folder}/raylet"], stdin=subprocess.PIPE
+    )
+    try:
+        run(resume=True)
+        assert folder.exists()
+    finally:
+        other.communicate(b"\n", timeout=20)
 
 
 def test_second_supervisor_of_a_live_run_is_refused_by_name(tmp_path: Path) -> None:

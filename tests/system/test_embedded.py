@@ -286,6 +286,8 @@ def test_tcp_needs_a_password_which_no_process_list_or_file_shows(directory: Pat
     assert ask(server, "PING") is True
     with pytest.raises(StoreRefused):
         connect(server.url, "wrong")
+    with pytest.raises(StoreRefused, match="no password was given"):
+        connect(server.url)
     assert b"s3cret" not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
     assert b"s3cret" not in Path(f"/proc/{server.pid}/environ").read_bytes()
     for path in directory.rglob("*"):

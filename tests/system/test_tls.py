@@ -140,6 +140,11 @@ def test_server_that_asks_for_a_certificate_gets_it(
         connect(address(proxy), PASSWORD, tls(certificates, **own)).close()
 
 
+def test_server_that_speaks_tls_alone_is_guessed_behind_a_plain_address(proxy: TlsProxy) -> None:
+    plain = address(proxy).replace("rediss://", "redis://")
+    assert "Perhaps it speaks TLS alone: rediss://" in refusal(plain, ReplayConfig())
+
+
 def test_files_that_a_node_lacks_are_named_with_the_node(
     proxy: TlsProxy, certificates: Certificates, tmp_path: Path
 ) -> None:
