@@ -271,6 +271,15 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
 
 
 @_optional
+def may_be_random(game: Any, state: Any) -> Any:
+    """Return whether a playout may draw the decision of the seat to move at random.
+
+    Where not, the rule player makes it: a random one would lead to hands that nobody plays.
+    """
+    return True
+
+
+@_optional
 def style_action(game: Any, view: Any, seat: Any, style: Any, rng: Any) -> Any:
     """Return the action of a further rule-based player; advances ``rng``.
 

@@ -44,6 +44,7 @@ from engine.games.forty_fives_state import (
     MAX_PLIES,
     NUM_SEATS,
     OPTIONS,
+    PLAY,
     PRESETS,
     STATE,
     WIN_BONUS,
@@ -176,6 +177,10 @@ def statistics(game: Any, state: Any, out: Any) -> Any:
 
 def policy_weight(game: Any, view: Any) -> Any:
     return DISCARD_WEIGHT if view.phase == DISCARD else 1.0
+
+
+def may_be_random(game: Any, state: Any) -> Any:
+    return state.phase == PLAY
 
 
 def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:

@@ -23,6 +23,7 @@ from engine.rules import (
     deal_next,
     equity_index,
     legal_actions,
+    may_be_random,
     num_sides,
     returns,
     rule_action,
@@ -99,7 +100,8 @@ def _hash_rows(batch: Any, words: Any, salt: Any, num_rows: Any) -> None:
 class RolloutEvaluator:
     """Uniform policy, and the outcome of one playout from the row's sampled world.
 
-    Each ply is played by the rule player with probability ``rule_share``, else at random. Playouts
+    Each ply is played by the rule player with probability ``rule_share``, else at random; decisions
+    that a game does not leave to chance (``may_be_random``) are all the rule player's. Playouts
     go through chance and end with the game or, where the game has hands and an equity table is
     given, at the hand's end with the table. They draw from the row's own seed.
     """
@@ -199,7 +201,7 @@ def playout_action(game: Any, seat: Any, policy: Any, scratch: Any) -> Any:
     count = legal_actions(game, records[0], actions)
     if count == 1:
         return actions[0]
-    if rule_share > 0.0 and uniform(rng) < rule_share:
+    if rule_share > 0.0 and (not may_be_random(game, records[0]) or uniform(rng) < rule_share):
         view(game, records[0], seat, records[1])
         return np.int64(rule_action(game, records[1], seat, rng))
     return actions[below(rng, count)]
