@@ -271,12 +271,15 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
 
 
 @_optional
-def may_be_random(game: Any, state: Any) -> Any:
-    """Return whether a playout may draw the decision of the seat to move at random.
+def by_hand(game: Any, state: Any) -> Any:
+    """Return whether this decision is about the seat's hand while its actions are the same in all.
 
-    Where not, the rule player makes it: a random one would lead to hands that nobody plays.
+    Bids and face-down discards are, plays are not: what may be played shows in the hand. A random
+    player ruins such a decision, so playouts leave it to the rule player. And a search in which one
+    node stands for all hands of another seat cannot make it, so in the mode ``by_hand`` it draws
+    such an action from the policy for the sampled hand.
     """
-    return True
+    return False
 
 
 @_optional

@@ -181,8 +181,8 @@ def policy_weight(game: Any, view: Any) -> Any:
     return DISCARD_WEIGHT if view.phase == DISCARD else 1.0
 
 
-def may_be_random(game: Any, state: Any) -> Any:
-    return state.phase == PLAY
+def by_hand(game: Any, state: Any) -> Any:
+    return state.phase != PLAY
 
 
 def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
