@@ -151,7 +151,8 @@ def observe_chance(game: Any, state: Any, seat: Any) -> Any:
 def equity_index(game: Any, state: Any, side: Any) -> Any:
     if state.phase != HAND_END or state.to_move != CHANCE:
         return NO_HAND_END
-    own, other = np.int64(state.scores[side]), np.int64(state.scores[1 - side])
+    own: Any = np.int64(state.scores[side])
+    other: Any = np.int64(state.scores[1 - side])
     # Were they cut off, sides far below zero could neither gain nor lose: untrained players, who
     # get there, would learn nothing.
     base = min(own, other, LOWEST_SCORE)
