@@ -16,9 +16,11 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     fpu_reduction: Annotated[float, Meta(ge=0)] = 0.2
     """First-play urgency: parent's value minus this, on the [-1, 1] scale."""
     partner: str = "tree"
-    """How a partner's nodes choose: ``tree`` or ``policy``."""
+    """How a partner's nodes choose: ``tree``, ``policy``, or ``by_hand``: by policy where a
+    decision is about a hand and its actions are the same in all hands (bids, face-down discards).
+    """
     opponents: str = "tree"
-    """How opponents' nodes choose: ``tree`` or ``policy``."""
+    """How opponents' nodes choose: ``tree``, ``policy`` or ``by_hand``."""
     leaf_value: str = "mover"
     """Whose view is valued at a leaf: ``mover`` or ``root_seat``."""
 

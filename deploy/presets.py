@@ -39,8 +39,8 @@ OTHER_VARIABLES = (
 SLIP = 0.85
 """Likeness of two names (difflib's ratio) from which one is taken for a slip of the other."""
 CHOICES: dict[str, tuple[str, ...]] = {
-    "search.partner": ("tree", "policy"),
-    "search.opponents": ("tree", "policy"),
+    "search.partner": ("tree", "policy", "by_hand"),
+    "search.opponents": ("tree", "policy", "by_hand"),
     "search.leaf_value": ("mover", "root_seat"),
 }
 """Allowed words of keys whose type is a plain string."""

@@ -155,8 +155,10 @@ class Table:
             spent += elapsed
         if len(active):
             self._seconds[active] += (time.perf_counter() - start - spent) / len(active)
-        ended = active[self._slots.seats[active] == TERMINAL]
-        return [self._finish(int(slot)) for slot in ended]
+        # Of all held slots, not of the active ones: some deals end a game before anybody moves.
+        over = self._slots.seats == TERMINAL
+        ended = [slot for slot, job in enumerate(self._slot_jobs) if job is not None and over[slot]]
+        return [self._finish(slot) for slot in ended]
 
     def play_all(self) -> list[GameResult]:
         """Step until all jobs are played; return the results in the order in which they ended."""

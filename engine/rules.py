@@ -271,6 +271,18 @@ def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:
 
 
 @_optional
+def by_hand(game: Any, state: Any) -> Any:
+    """Return whether this decision is about the seat's hand while its actions are the same in all.
+
+    Bids and face-down discards are, plays are not: what may be played shows in the hand. A random
+    player ruins such a decision, so playouts leave it to the rule player. And a search in which one
+    node stands for all hands of another seat cannot make it, so in the mode ``by_hand`` it draws
+    such an action from the policy for the sampled hand.
+    """
+    return False
+
+
+@_optional
 def style_action(game: Any, view: Any, seat: Any, style: Any, rng: Any) -> Any:
     """Return the action of a further rule-based player; advances ``rng``.
 

@@ -11,6 +11,7 @@ from engine.players import Player, RandomPlayer, RulePlayer, SearchPlayer
 from engine.search.flat import FlatPlayer
 from engine.search.pimc import PimcOptions, PimcPlayer
 from engine.search.rollout import RolloutEvaluator
+from engine.search.select import BY_HAND, BY_TREE
 from league.player_kinds import (
     PlayContext,
     PlayerError,
@@ -72,13 +73,18 @@ def _parse_ismcts(text: str) -> PlayerSpec | None:
 
 def _build_ismcts(player: ResolvedPlayer, context: PlayContext) -> Player:
     spec, game = context.spec, context.game
+    options = context.options
+    if options.partner_mode == BY_TREE:
+        options = options._replace(partner_mode=BY_HAND)
+    if options.opponent_mode == BY_TREE:
+        options = options._replace(opponent_mode=BY_HAND)
     return SearchPlayer(
         spec,
         game,
         spec.encoders[0],
         RolloutEvaluator(spec, game),
         simulations=player.spec.simulations,
-        options=context.options,
+        options=options,
         batch=context.batch,
     )
 

@@ -44,6 +44,7 @@ from engine.games.forty_fives_state import (
     MAX_PLIES,
     NUM_SEATS,
     OPTIONS,
+    PLAY,
     PRESETS,
     STATE,
     WIN_BONUS,
@@ -55,7 +56,7 @@ from engine.games.forty_fives_worlds import draw_world, write_view
 from engine.rules import CHANCE, NO_HAND_END
 
 LOWEST_SCORE, HIGHEST_SCORE = -40, 120
-"""Scores beyond them share a row of the equity table with them."""
+"""Of the equity table. Where a side has less, both are raised until it has the lowest."""
 NUM_SCORES = (HIGHEST_SCORE - LOWEST_SCORE) // 5 + 1
 NUM_EQUITY_STATES = NUM_SCORES * NUM_SCORES * 2
 SYMMETRIC, FULL = 0, 1
@@ -150,10 +151,13 @@ def observe_chance(game: Any, state: Any, seat: Any) -> Any:
 def equity_index(game: Any, state: Any, side: Any) -> Any:
     if state.phase != HAND_END or state.to_move != CHANCE:
         return NO_HAND_END
-    own: Any = (np.int64(state.scores[side]) - LOWEST_SCORE) // 5
-    other: Any = (np.int64(state.scores[1 - side]) - LOWEST_SCORE) // 5
-    own = min(max(own, 0), NUM_SCORES - 1)
-    other = min(max(other, 0), NUM_SCORES - 1)
+    own: Any = np.int64(state.scores[side])
+    other: Any = np.int64(state.scores[1 - side])
+    # Were they cut off, sides far below zero could neither gain nor lose: untrained players, who
+    # get there, would learn nothing.
+    base = min(own, other, LOWEST_SCORE)
+    own = min((own - base) // 5, NUM_SCORES - 1)
+    other = min((other - base) // 5, NUM_SCORES - 1)
     deals_next = 1 if ((np.int64(state.dealer) + 1) & 1) == side else 0
     return (own * NUM_SCORES + other) * 2 + deals_next
 
@@ -176,6 +180,10 @@ def statistics(game: Any, state: Any, out: Any) -> Any:
 
 def policy_weight(game: Any, view: Any) -> Any:
     return DISCARD_WEIGHT if view.phase == DISCARD else 1.0
+
+
+def by_hand(game: Any, state: Any) -> Any:
+    return state.phase != PLAY
 
 
 def rule_action(game: Any, view: Any, seat: Any, rng: Any) -> Any:

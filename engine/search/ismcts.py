@@ -31,7 +31,15 @@ from engine.search.roots import (
     read_priors,
     read_roots,
 )
-from engine.search.select import BY_POLICY, BY_TREE, OF_MOVER, OF_ROOT_SEAT, Plan, select
+from engine.search.select import (
+    BY_HAND,
+    BY_POLICY,
+    BY_TREE,
+    OF_MOVER,
+    OF_ROOT_SEAT,
+    Plan,
+    select,
+)
 from engine.search.tree import (
     BAD_VALUES,
     BAD_VIEWS,
@@ -49,7 +57,7 @@ from engine.search.tree import (
     new_forest,
 )
 
-SEAT_MODES = {"tree": BY_TREE, "policy": BY_POLICY}
+SEAT_MODES = {"tree": BY_TREE, "policy": BY_POLICY, "by_hand": BY_HAND}
 LEAF_VALUES = {"mover": OF_MOVER, "root_seat": OF_ROOT_SEAT}
 
 
@@ -65,7 +73,7 @@ class SearchOptions(NamedTuple):
     fpu_reduction: float = 0.2
     """First-play urgency: the node's value minus this."""
     partner_mode: int = BY_TREE
-    """How a partner's nodes choose: BY_TREE or BY_POLICY."""
+    """How a partner's nodes choose: BY_TREE, BY_POLICY or BY_HAND."""
     opponent_mode: int = BY_TREE
     """How opponents' nodes choose."""
     leaf_value: int = OF_MOVER

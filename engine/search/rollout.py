@@ -19,6 +19,7 @@ from engine.rules import (
     NO_HAND_END,
     TERMINAL,
     apply,
+    by_hand,
     current_seat,
     deal_next,
     equity_index,
@@ -34,6 +35,8 @@ from engine.search.tree import plain_records
 
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
 _TOP_53 = np.uint64(11)
+PREFERENCE = 4.0
+"""Logit of the rule player's action beside 0 of the others: of four actions it gets 0.95."""
 
 
 class ConstantEvaluator:
@@ -97,11 +100,15 @@ def _hash_rows(batch: Any, words: Any, salt: Any, num_rows: Any) -> None:
 
 
 class RolloutEvaluator:
-    """Uniform policy, and the outcome of one playout from the row's sampled world.
+    """The outcome of one playout from the row's sampled world, and a policy.
 
-    Each ply is played by the rule player with probability ``rule_share``, else at random. Playouts
-    go through chance and end with the game or, where the game has hands and an equity table is
-    given, at the hand's end with the table. They draw from the row's own seed.
+    The policy is uniform, but for decisions about a hand whose actions are the same in all hands
+    (``engine.rules.by_hand``): there the rule player's action has most of it.
+
+    Each ply is played by the rule player with probability ``rule_share``, else at random; those
+    decisions are all the rule player's. Playouts go through chance and end with the game or, where
+    the game has hands and an equity table is given, at the hand's end with the table. They draw
+    from the row's own seed.
     """
 
     def __init__(
@@ -156,15 +163,34 @@ def _play_rows(game: Any, batch: Any, num_rows: Any, policy: Any, scratch: Any) 
     records, _, outcome, rng = scratch
     sides = num_sides(game)
     for row in range(num_rows):
+        rng[0] = batch.seeds[row]
+        records[0] = batch.worlds[row]
+        if batch.logits.shape[0] > 0 and batch.offsets[row + 1] - batch.offsets[row] > 1:
+            prefer_rules(game, batch, row, scratch)
         if batch.wants_value[row] == 0:
             batch.values[row] = 0.0
             continue
-        records[0] = batch.worlds[row]
-        rng[0] = batch.seeds[row]
         play_out(game, policy, scratch)
         own = side_of(game, batch.seats[row])
         for k in range(batch.values.shape[1]):
             batch.values[row, k] = outcome[(own + k) % sides]
+
+
+@inlined
+def prefer_rules(game: Any, batch: Any, row: Any, scratch: Any) -> None:
+    """Prefer the rule player's action among a row's candidates, where a hand is decided about.
+
+    ``records[0]`` of ``scratch`` is the row's world, whose legal actions are the candidates.
+    """
+    records, actions, _, rng = scratch
+    if not by_hand(game, records[0]):
+        return
+    count = legal_actions(game, records[0], actions)
+    view(game, records[0], batch.seats[row], records[1])
+    chosen = rule_action(game, records[1], batch.seats[row], rng)
+    for i in range(count):
+        if actions[i] == chosen:
+            batch.logits[batch.offsets[row] + i] = PREFERENCE
 
 
 @inlined
@@ -199,7 +225,7 @@ def playout_action(game: Any, seat: Any, policy: Any, scratch: Any) -> Any:
     count = legal_actions(game, records[0], actions)
     if count == 1:
         return actions[0]
-    if rule_share > 0.0 and uniform(rng) < rule_share:
+    if rule_share > 0.0 and (by_hand(game, records[0]) or uniform(rng) < rule_share):
         view(game, records[0], seat, records[1])
         return np.int64(rule_action(game, records[1], seat, rng))
     return actions[below(rng, count)]

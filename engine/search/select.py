@@ -23,6 +23,7 @@ from engine.rules import (
     NO_HAND_END,
     TERMINAL,
     apply,
+    by_hand,
     current_seat,
     deal_next,
     describe_actions,
@@ -64,8 +65,9 @@ from engine.search.tree import (
     merge_legal,
 )
 
-BY_TREE, BY_POLICY = 0, 1
-"""How other seats choose: by the statistics of their nodes, or drawn from the policy."""
+BY_TREE, BY_POLICY, BY_HAND = 0, 1, 2
+"""How other seats choose: by the statistics of their nodes, drawn from the policy, or one or the
+other as a decision is about the seat's hand or not (``engine.rules.by_hand``)."""
 OF_MOVER, OF_ROOT_SEAT = 0, 1
 """Whose view is valued at a leaf."""
 GOLDEN_RATIO = 0.6180339887498949
@@ -170,7 +172,7 @@ def visit(game: Any, forest: Any, plan: Any, t: Any, d: Any) -> Any:
         check_knowledge(game, forest, plan, t, d)
     num_legal = legal_actions(game, forest.worlds[t, d], forest.legal[t, d])
     descent.num_legal = num_legal
-    if not own and seat_mode(game, plan, tree.seat, mover) == BY_POLICY:
+    if not own and seat_mode(game, plan, tree.seat, forest.worlds[t, d]) == BY_POLICY:
         return visit_by_policy(forest, t, d)
     if not merge_legal(forest, t, d, descent.node, num_legal):
         forest.counters[POOL_FULL] += 1
@@ -302,11 +304,13 @@ def value_by_equity(game: Any, forest: Any, t: Any, d: Any) -> None:
 
 
 @inlined
-def seat_mode(game: Any, plan: Any, root_seat: Any, mover: Any) -> Any:
-    """Return how another seat's node chooses."""
-    if side_of(game, mover) == side_of(game, root_seat):
-        return plan.partner_mode
-    return plan.opponent_mode
+def seat_mode(game: Any, plan: Any, root_seat: Any, world: Any) -> Any:
+    """Return how another seat's node chooses: BY_TREE or BY_POLICY."""
+    partners = side_of(game, current_seat(game, world)) == side_of(game, root_seat)
+    mode = plan.partner_mode if partners else plan.opponent_mode
+    if mode == BY_HAND:
+        return BY_POLICY if by_hand(game, world) else BY_TREE
+    return mode
 
 
 # --- rows for the evaluator -----------------------------------------------------------------------

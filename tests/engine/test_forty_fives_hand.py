@@ -329,10 +329,20 @@ def test_equity_rows_of_the_two_sides_mirror_each_other() -> None:
     state.scores[0], state.scores[1] = 40, -300
     do(GAME, state, "KD", "2C", "3C", "JS")  # 15 points each, of 20 bid; seat 0 deals next
     assert list(state.scores) == [55, -320]
-    assert rules.equity_index(GAME, state, 0) == (19 * 33 + 0) * 2 + 1
-    assert rules.equity_index(GAME, state, 1) == (0 * 33 + 19) * 2
+    assert rules.equity_index(GAME, state, 0) == (32 * 33 + 0) * 2 + 1
+    assert rules.equity_index(GAME, state, 1) == (0 * 33 + 32) * 2
     rules.deal_next(GAME, state)
     assert rules.equity_index(GAME, state, 0) == rules.NO_HAND_END
+
+
+def test_far_below_zero_the_lead_decides_about_the_row_of_the_equity_table() -> None:
+    state = last_trick(GAME, "KD 2C 3C JS")
+    state.tricks[0], state.tricks[1] = 3, 1
+    do(GAME, state, "KD", "2C", "3C", "JS")
+    for own, other, row in ((-100, -60, (0, 8)), (-60, -100, (8, 0)), (-300, -300, (0, 0))):
+        state.scores[0], state.scores[1] = own, other
+        assert rules.equity_index(GAME, state, 0) == (row[0] * 33 + row[1]) * 2 + 1
+        assert rules.equity_index(GAME, state, 1) == (row[1] * 33 + row[0]) * 2
 
 
 def test_a_discard_step_weighs_less_than_a_play() -> None:

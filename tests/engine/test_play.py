@@ -2,7 +2,8 @@
 
 Behaviours: a game follows from its job and its players, whatever the number of slots and whoever
 sits in the others; the same seed deals the same cards with the sides exchanged; results carry the
-figures of the game's own kernels; illegal moves and jobs that do not fit are refused by name.
+figures of the game's own kernels; a game that its deal ends is a result too; illegal moves and jobs
+that do not fit are refused by name.
 """
 
 from __future__ import annotations
@@ -69,6 +70,21 @@ def test_a_game_does_not_depend_on_slots_or_neighbours() -> None:
         for name in ("returns", "statistics", "reward_terms"):
             np.testing.assert_array_equal(getattr(wide[job], name), getattr(narrow[job], name))
     assert len({result.digest for result in wide.values()}) == len(jobs)
+
+
+def test_a_game_that_its_deal_ends_is_a_result() -> None:
+    game = SPEC.make("report_b_2p")  # four of a kind in the five cards dealt win at once
+    state = SPEC.new_state()
+    seed = 684
+    rules.deal(game, state, np.uint64(seed))
+    assert rules.current_seat(game, state) == rules.TERMINAL
+    jobs = [GameJob(0, 0, seed, (0, 1)), GameJob(1, 0, seed + 1, (0, 1))]
+    table = Table(SPEC, game, [RulePlayer(SPEC, game)] * 2, jobs, num_slots=2)
+    found = {}
+    for _ in range(500):
+        found |= {result.job: result for result in table.step()}
+    assert [found[job].plies > 0 for job in jobs] == [False, True]
+    assert np.abs(found[jobs[0]].returns).tolist() == [1.0, 1.0]
 
 
 def test_jobs_go_on_when_all_games_under_way_end_in_one_step() -> None:

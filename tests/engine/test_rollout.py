@@ -2,8 +2,9 @@
 
 Behaviours: the mean of many playouts is the exact value of the playing policy; playouts use the
 row's own seed, its world and its seat's side, and change none of them; with a table they end at the
-hand's end; the hash depends on every feature of its row, its candidate and its model, and on
-nothing else; a mixture is refused outside [0, 1].
+hand's end; a decision about a hand whose actions are the same in all hands is the rule player's, in
+playouts and, mostly, in the policy; the hash depends on every feature of its row, its candidate and
+its model, and on nothing else; a mixture is refused outside [0, 1].
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ import pytest
 from engine import rules
 from engine.evaluation import EvalBatch, new_batch
 from engine.game import GameSpec, get_spec
-from engine.search.rollout import ConstantEvaluator, HashingEvaluator, RolloutEvaluator
+from engine.games.forty_fives import HIGHEST_SCORE, LOWEST_SCORE
+from engine.games.forty_fives_state import LEVEL_20
+from engine.search.rollout import (
+    PREFERENCE,
+    ConstantEvaluator,
+    HashingEvaluator,
+    RolloutEvaluator,
+)
 from tests.engine import relay_game
+from tests.engine.forty_fives_controls import at_play, do, to_discards
 
 
 def batch_of(spec: GameSpec, game: Any, states: list[Any], seats: list[int]) -> EvalBatch:
@@ -123,6 +132,55 @@ def test_with_an_equity_table_a_playout_ends_with_the_hand() -> None:
     assert set(np.unique(whole).tolist()) <= {-1.0, 0.0, 1.0}
     prior = values(RolloutEvaluator(spec, game), batch)
     assert len(np.unique(prior)) > 5  # by default the prior table of the game
+
+
+def test_bids_of_playouts_are_the_rule_players() -> None:
+    spec = get_spec("forty_fives")
+    game = spec.make()
+    states = []
+    for seed in range(100):  # the dealer has to bid: 30for60 at random, 20 with a hand like most
+        state = spec.new_state()
+        rules.deal(game, state, np.uint64(seed))
+        do(game, state, "pass", "pass", "pass")
+        if rules.rule_action(game, state, state.dealer, np.zeros(1, np.uint64)) == LEVEL_20:
+            states.append(state)
+    assert len(states) > 50
+    # Won where the dealer's side has lost 30 points or gained 60.
+    scores = np.arange(LOWEST_SCORE, HIGHEST_SCORE + 1, 5)
+    row = np.isin(scores, (-30, 60)).astype(float)
+    table = np.repeat(row, 2 * len(scores))
+    seats = [int(state.dealer) for state in states]
+    found = values(
+        RolloutEvaluator(spec, game, rule_share=1e-9, equity=table),
+        batch_of(spec, game, states, seats),
+    )
+    assert np.all(found[:, 0] == -1.0)
+    by_chance = values(
+        RolloutEvaluator(spec, game, rule_share=0.0, equity=table),
+        batch_of(spec, game, states, seats),
+    )
+    assert np.mean(by_chance[:, 0] == 1.0) > 0.2
+
+
+def test_the_policy_of_playouts_prefers_the_rule_player_where_a_hand_is_decided_about() -> None:
+    spec = get_spec("forty_fives")
+    game = spec.make()
+    dealt = spec.new_state()
+    rules.deal(game, dealt, np.uint64(4))
+    hands = ["9S 2C 3C 4C 6C", "5S 10S KD QD 9D", "2D 3D 4D 6D 7D", "2H 3H 4H 6H 7H"]
+    states = [dealt, to_discards(game), at_play(game, "S", hands)]
+    seats = [int(rules.current_seat(game, state)) for state in states]
+    batch = batch_of(spec, game, states, seats)
+    legal = np.zeros((3, spec.max_actions), np.int64)
+    counts = [rules.legal_actions(game, state, legal[i]) for i, state in enumerate(states)]
+    batch.offsets[:] = np.cumsum([0, *counts])
+    batch.logits[:] = np.nan
+    RolloutEvaluator(spec, game).evaluate(batch, 3, sum(counts))
+    for i, state in enumerate(states):
+        chosen = rules.rule_action(game, state, seats[i], np.zeros(1, np.uint64))
+        preferred = i < 2
+        expected = [PREFERENCE * (preferred and code == chosen) for code in legal[i, : counts[i]]]
+        assert batch.logits[batch.offsets[i] : batch.offsets[i + 1]].tolist() == expected
 
 
 def test_hash_depends_on_every_feature_of_the_row_and_on_nothing_else() -> None:

@@ -2,7 +2,8 @@
 
 Behaviours: visits, values and priors of every root action agree, for every seat mode and leaf
 value, in a two-sided game, a game of two teams with hands and an equity table, and a three-sided
-game with face-down moves, moves that are forced in some worlds only, and deals on the way.
+game with face-down moves, moves that are forced in some worlds only, and deals on the way; in a
+game with bids and discards also where others make those by policy and all else by their nodes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from engine import rng, rules
+from engine.game import get_spec
 from engine.search.ismcts import Search, search_options
 from engine.search.rollout import HashingEvaluator
 from tests.engine.searching import (
@@ -20,6 +22,7 @@ from tests.engine.searching import (
     cuarenta_positions,
     kuhn_positions,
     one_row_answers,
+    played_positions,
     relay_positions,
     search_all,
 )
@@ -86,6 +89,15 @@ def test_three_sided_search_agrees_with_its_twin(words: dict[str, str]) -> None:
 @pytest.mark.parametrize("words", OPTIONS, ids=str)
 def test_team_game_search_agrees_with_its_twin(words: dict[str, str]) -> None:
     assert_like_twin(cuarenta_positions(6), 120, words)
+
+
+def test_search_of_a_game_with_bids_agrees_with_its_twin() -> None:
+    spec = get_spec("forty_fives")
+    game = spec.make()
+    positions = played_positions(spec, game, 8)
+    by_hand = [bool(rules.by_hand(game, view)) for view in positions.views]
+    assert 2 <= sum(by_hand) <= 6
+    assert_like_twin(positions, 60, {"partner": "by_hand", "opponents": "by_hand"})
 
 
 def test_search_with_an_equity_table_agrees_with_its_twin() -> None:

@@ -104,7 +104,9 @@ class NaiveSearch:
         legal = [int(action) for action in buffer[:count]]
         own = mover == self.seat
         partners = self.rules.side_of(self.game, mover) == self.rules.side_of(self.game, self.seat)
-        if not own and (self.partner if partners else self.opponents) == "policy":
+        mode = self.partner if partners else self.opponents
+        by_hand = mode == "by_hand" and bool(self.rules.by_hand(self.game, world))
+        if not own and (mode == "policy" or by_hand):
             if count == 1:
                 return None, legal[0], None
             if not node.valued:
