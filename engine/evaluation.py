@@ -37,7 +37,8 @@ class EvalBatch(NamedTuple):
     seats: NDArray[np.int64]
     """[R] the observing seat."""
     worlds: Any
-    """[R] records: the sampled world (a determinization, never a true state)."""
+    """[R] records: the sampled world (a determinization, never a true state); where no value is
+    wanted it may be the seat's view."""
     seeds: NDArray[np.uint64]
     """[R] random bits of the row, drawn from its own tree's generator: an evaluator that plays out
     takes its randomness from here, so that its answers stay independent of the other rows."""

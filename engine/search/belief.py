@@ -246,6 +246,7 @@ def write_ply(game: Any, forest: Any, batch: Any, at: Any, given: Any) -> None:
         batch.offsets[row + 1] = last
         batch.model[row] = forest.trees[t].model
         batch.seats[row] = mover
+        batch.worlds[row] = out  # a view is all of it that a policy may read
         buffers.played[row] = NOT_THERE
         for a in range(count):
             if buffers.legal[a] == past.actions[i, p]:

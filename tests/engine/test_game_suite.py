@@ -210,7 +210,9 @@ def _rebuilds(walk: Walk, earlier: tuple[Any, int], now: tuple[Any, int]) -> boo
         same = int(rules.view_then(walk.game, seen, world, other)) == key
         assert walk.view(other, mover) == other
         if same:
-            assert walk.features(other, mover, mover) == walk.features(out, mover, mover)
+            # Those of the default encoder: others may tell suits apart that mean nothing.
+            rebuilt, true = (walk.features(view, mover, mover)[:2] for view in (other, out))
+            assert rebuilt == true
     return True
 
 
