@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from deploy.evaluations import read_records
 from deploy.ray_session import session_folder
 from deploy.rundir import RunDirectory
 from deploy.status import RunStatus
@@ -33,11 +34,12 @@ from tests.soak.watch import Watcher
 NAME = "soak"
 PROGRAM = (sys.executable, "-c", "import sys; from deploy.cli import main; sys.exit(main())")
 OVERRIDES = (
-    # Both are bounds: the sooner they are reached, the more of the time is measured. (Below 450,000
-    # the stream would hold more than the window: held-out games are kept for longer then.)
+    # All of them are bounds: the sooner they are reached, the more of the time is measured. (Below
+    # 450,000 the stream would hold more than the window: held-out games are kept for longer then.)
     "learner.window_positions=450000",
-    "league.pool_size=4",
+    "league.pool_size=2",
     "evaluation.every_minutes=2",
+    "evaluation.num_games=10",
     "report.interrupted_s=0",
     "replay.min_free_disk_gb=0",
 )
@@ -55,10 +57,16 @@ class Plan:
     overrides: tuple[str, ...] = OVERRIDES
     measured_s: float = 2700.0
     start_s: float = 5400.0
-    """Starting and filling the window take no longer, be the machine as busy as it may."""
+    """Starting and getting warm take no longer, be the machine as busy as it may."""
+    pool: int = 2
+    """Past champions that make a full pool: each of them is loaded by workers and by the gate."""
+    evaluations: int = 4
+    """Kinds of evaluations, each played once before anything counts: they seat trees of their own,
+    those of an opponent without a network take 20 MB, and on a busy machine one takes half an
+    hour."""
     settle_s: float = 900.0
-    """Between the window being full and the first value that counts: the pool of models fills,
-    evaluations and rating games have been played, allocators have met the largest batch."""
+    """Between being warm and the first value that counts: the window turns over, allocators have
+    met the largest batch."""
     limit: Limit = field(default_factory=lambda: Limit(2.0, floor_per_hour=1e6))
     every_s: float = EVERY_S
 
@@ -123,12 +131,11 @@ def soak(folder: Path, plan: Plan) -> Outcome:
     directory = RunDirectory(folder / "runs" / NAME)
     with training(folder, plan) as supervisor:
 
-        def full() -> RunStatus | None:
+        def warm() -> bool:
             assert supervisor.poll() is None, (folder / "output").read_text()[-3000:]
-            status = directory.read_status()
-            return status if status is not None and _is_full(status) else None
+            return _is_warm(directory, plan)
 
-        wait_for(full, plan.start_s, "a full window")
+        wait_for(warm, plan.start_s, "a full window, a full pool, all evaluations")
         watcher, began = Watcher(directory.path, supervisor.pid), time.monotonic()
         samples: dict[str, list[Sample]] = defaultdict(list)
         while (at := time.monotonic() - began) < plan.settle_s + plan.measured_s:
@@ -142,9 +149,13 @@ def soak(folder: Path, plan: Plan) -> Outcome:
     return Outcome(dict(samples), plan.settle_s, status, rows)
 
 
-def _is_full(status: RunStatus) -> bool:
-    """Return whether every game that comes evicts old ones."""
-    return status.totals.examples >= FULL * status.window_capacity
+def _is_warm(directory: RunDirectory, plan: Plan) -> bool:
+    """Return whether every game that comes evicts old ones and all has been done once."""
+    status = directory.read_status()
+    if status is None or status.totals.examples < FULL * max(1, status.window_capacity):
+        return False
+    kinds = {(record.opponent, record.simulations) for record in read_records(directory)}
+    return len(status.pool) >= plan.pool and len(kinds) >= plan.evaluations
 
 
 def _sleep_until(deadline: float) -> None:

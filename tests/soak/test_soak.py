@@ -34,6 +34,8 @@ PLAN = Plan(
         "report.interrupted_s=0",
     ),
     start_s=900.0,
+    pool=0,
+    evaluations=1,
     settle_s=75.0,
     measured_s=180.0,
     limit=Limit(0.0, floor_per_hour=60.0 * MEGABYTES_A_MINUTE * 1e6),
