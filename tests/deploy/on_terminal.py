@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Mapping
@@ -12,15 +11,12 @@ from typing import Any
 
 import pexpect
 
+from tests.deploy.waiting import heed_ctrl_c
+
 PROMPT = "your move> "
 TIMEOUT_S = 240.0
 """A first game may have to compile its kernels."""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def _heed_ctrl_c() -> None:
-    """Undo what a shell does to the tests' process when it runs in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Terminal:
@@ -47,7 +43,7 @@ class Terminal:
                 timeout=TIMEOUT_S,
                 dimensions=(50, columns),
                 env=variables,
-                preexec_fn=_heed_ctrl_c,
+                preexec_fn=heed_ctrl_c,
             )
         self._child.delaybeforesend = None
         self.raw = ""

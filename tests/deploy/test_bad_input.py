@@ -32,7 +32,7 @@ from replay.redis_link import call, make_client
 from tests.actors.models import untrained_model
 from tests.deploy.fake_server import FakeServer
 from tests.deploy.statuses import running_status
-from tests.deploy.waiting import processes_of, wait_for
+from tests.deploy.waiting import heed_ctrl_c, processes_of, wait_for
 
 MATCH = ("match", "random", "rules", "--games", "2")
 KUHN = (*MATCH, "--game", "kuhn", "--rules", "standard")
@@ -627,6 +627,7 @@ def test_a_command_that_ends_while_it_compiles_leaves_nothing(
         env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": paths},
         start_new_session=True,
         stderr=subprocess.PIPE,
+        preexec_fn=heed_ctrl_c,
     )
     try:
         wait_for(lambda: list(folder.glob("warm-*")) != [], 60, "compiling")
@@ -637,7 +638,8 @@ def test_a_command_that_ends_while_it_compiles_leaves_nothing(
         _, said = command.communicate(timeout=30)
         wait_for(lambda: not list(folder.iterdir()), 20, "an empty folder")
     finally:
-        command.kill()
+        with command:
+            command.kill()
     assert command.returncode in (130, -number)
     assert b"Traceback" not in said
     assert not processes_of(tmp_path)

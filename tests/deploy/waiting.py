@@ -76,3 +76,11 @@ def started(folder: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
             if child.poll() is None:
                 child.send_signal(signal.SIGKILL)
             child.wait()
+
+
+def heed_ctrl_c() -> None:
+    """Undo what a shell does to the tests' process when it runs in the background.
+
+    For ``preexec_fn`` of a program that gets SIGINT.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

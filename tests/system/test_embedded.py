@@ -328,17 +328,23 @@ def test_start_from_another_thread_is_refused(directory: Path) -> None:
 
 
 PARENT = """
-import fcntl, sys
+import fcntl, sys, time
 from pathlib import Path
 from replay.embedded import EmbeddedServer
-from replay.redis_link import call, connect
+from replay.redis_link import StoreUnreachable, call, connect
 directory, number = Path(sys.argv[1]), sys.argv[2]
 run_lock = open(directory / "run.lock", "a")
 fcntl.flock(run_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 server = EmbeddedServer(directory, maxmemory_mb=64)
 print("starting", flush=True)
 server.start()
-client = connect(server.url)
+client = None
+while client is None:
+    try:
+        client = connect(server.url)
+    except StoreUnreachable as error:  # it answers while it loads
+        assert "loading" in str(error), error
+        time.sleep(0.01)
 with client.client() as single:
     call(single, "RPUSH", "kept", number)
     assert call(single, "WAITAOF", 1, 0, 5000)[0] == 1
