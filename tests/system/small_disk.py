@@ -147,8 +147,10 @@ def check_full(run: LiveRun, disk: SmallDisk) -> None:
         assert client.xrange(keys.stream("0"), count=1)
         announced = {int(v) for v in client.zrange(f"{keys.prefix}models", 0, -1)}
     manifest = run.directory.load()
-    assert announced <= manifest.models.keys()
-    assert manifest.newest in announced
+    # The other way round both may differ: a version is saved before the server has it and forgotten
+    # before the server drops it, and between the two the server may begin to refuse.
+    assert max(announced) <= manifest.newest
+    assert announced & manifest.models.keys()
     for record in manifest.models.values():
         run.directory.get(record.blob)
     assert manifest.learner is not None
