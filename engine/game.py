@@ -113,6 +113,8 @@ class GameSpec:
     """The same of states. A check that passes has to leave every seat to move an action."""
     recalled_plies: int = 0
     """Plies back to which ``view_then`` tells something in any variant; 0: the game has none."""
+    playout_rule_share: float = 0.5
+    """Probability of a ply by the rule player in playouts; the other plies are random."""
     num_equity_states: int = 0
     """Rows of the match-equity table; 0 for games of a single hand."""
     equity_prior: Callable[[Any], np.ndarray[Any, Any]] | None = None

@@ -233,6 +233,8 @@ SPEC = register(
         ),
         max_actions=MAX_ACTIONS,
         max_plies=MAX_PLIES,
+        # Random plays throw contracts away: a search over them plays too carefully.
+        playout_rule_share=0.9,
         num_equity_states=NUM_EQUITY_STATES,
         equity_prior=equity_prior,
         reward_terms=("points", "sets", "win"),

@@ -116,7 +116,7 @@ class RolloutEvaluator:
         spec: GameSpec,
         game: Any,
         *,
-        rule_share: float = 0.5,
+        rule_share: float | None = None,
         equity: NDArray[np.float64] | None = None,
     ) -> None:
         """Prepare playouts.
@@ -124,13 +124,15 @@ class RolloutEvaluator:
         Args:
             spec: The game's facts; ``game`` is one of its variants.
             game: Rule options.
-            rule_share: Probability in [0, 1] of a ply by the rule player.
+            rule_share: Probability in [0, 1] of a ply by the rule player; by default the spec's.
             equity: ``float64[num_equity_states]``; by default the spec's prior table, where it has
                 one. An empty array plays to the end of the game.
 
         Raises:
             ValueError: ``rule_share`` or the length of ``equity`` is not allowed.
         """
+        if rule_share is None:
+            rule_share = spec.playout_rule_share
         if not 0.0 <= rule_share <= 1.0:
             raise ValueError(f"rule_share = {rule_share}: allowed are 0 to 1")
         if equity is None:

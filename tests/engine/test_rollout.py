@@ -9,6 +9,7 @@ its model, and on nothing else; a mixture is refused outside [0, 1].
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,21 @@ def test_playouts_of_rule_players_are_the_games_of_rule_players() -> None:
     rules.returns(game, state, exact)
     for seat in range(3):  # columns are relative to the observing seat's side
         np.testing.assert_allclose(found[seat], np.roll(exact, -seat), rtol=1e-6)
+
+
+def test_the_share_of_the_rule_player_is_the_games() -> None:
+    spec = dataclasses.replace(relay_game.SPEC, playout_rule_share=1.0)
+    game = relay_game.Relay()
+    states = []
+    for seed in range(20):
+        state = spec.new_state()
+        rules.deal(game, state, np.uint64(seed))
+        states.append(state)
+    batch = batch_of(spec, game, states, [0] * len(states))
+    found = values(RolloutEvaluator(spec, game), batch)
+    by_rules = values(RolloutEvaluator(relay_game.SPEC, game, rule_share=1.0), batch)
+    mixed = values(RolloutEvaluator(relay_game.SPEC, game), batch)
+    assert found.tolist() == by_rules.tolist() != mixed.tolist()
 
 
 def test_with_an_equity_table_a_playout_ends_with_the_hand() -> None:
