@@ -11,12 +11,13 @@ the manifest with a fresh local Ray.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -315,10 +316,19 @@ class ClusterRuntime:
 # --- the process ----------------------------------------------------------------------------------
 
 
-def _start_engine_hash() -> subprocess.Popen[str]:
-    """Start a child that prints the hash of the engine's sources; numba stays out of the owner."""
+@contextlib.contextmanager
+def _hashing_engine() -> Iterator[subprocess.Popen[str]]:
+    """Run a child that prints the hash of the engine's sources; numba stays out of the owner.
+
+    It does not outlive the context: it would find nobody that reads it, and what it then wrote into
+    the log would stand below the reason for which this owner ended.
+    """
     code = "from engine.jit import engine_hash; print(engine_hash())"
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 def _begin(owner: Owner, store: RunStore, control: Control, terminal: TextIO) -> None:
@@ -351,8 +361,12 @@ def _open_run(
     return manifest, RunStore(directory, manifest.config, manifest.run_id, bundled_url, waiting)
 
 
-def _serve(directory: RunDirectory, arguments: argparse.Namespace, control: Control) -> None:
-    hashing = _start_engine_hash()
+def _serve(
+    directory: RunDirectory,
+    arguments: argparse.Namespace,
+    control: Control,
+    hashing: subprocess.Popen[str],
+) -> None:
     manifest, store = _open_run(directory, arguments.server_url, control)
     forget_password()  # before Ray: its processes would inherit it
     config = manifest.config
@@ -402,7 +416,8 @@ def main(arguments: list[str] | None = None) -> int:
     control = Control(parsed.control_fd)
     refused = (ResumeError, StoreRefused, LeaseHeld, RaySessionError, CrewError)
     try:
-        _serve(RunDirectory(parsed.run_directory), parsed, control)
+        with _hashing_engine() as hashing:
+            _serve(RunDirectory(parsed.run_directory), parsed, control, hashing)
     except refused as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return EXIT_REFUSED

@@ -10,10 +10,13 @@ Behaviours checked:
   reached, and is left out where there is nothing to decide
 * the last snapshot of a run is taken once the learner has read what was accepted
 * SIGTERM: the drain and the wait for snapshots end in time, the manifest is written all the same
+* the last line that a refused owner leaves in its log is the reason, and it leaves no process
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,7 +26,7 @@ import pytest
 from deploy import cluster
 from deploy.cluster import ClusterRuntime
 from deploy.config import RunConfig
-from deploy.control import WITHIN, Control
+from deploy.control import EXIT_REFUSED, WITHIN, Control
 from deploy.crew import MAX_FAILED_STARTS, CrewError, Member
 from deploy.hosts import HostFacts
 from deploy.manifest import new_manifest
@@ -32,6 +35,7 @@ from deploy.rundir import RunDirectory
 from deploy.tracker import GATE, LEARNER, SELFPLAY
 from league.models import MemoryModelStore
 from learner.messages import LearnRequest
+from tests.deploy.waiting import ROOT
 
 
 class NoSession:
@@ -226,3 +230,16 @@ def test_stop_in_a_hurry_saves_without_actors_that_do_not_answer(
     assert 0.9 < time.monotonic() - began < 8.0
     assert rounds
     assert runtime.owner.directory.load().elapsed_s > before
+
+
+def test_refused_owner_says_why_in_the_last_line_of_its_log(tmp_path: Path) -> None:
+    # Standard error ends when the last process that holds it has ended: a child of the owner too.
+    refused = subprocess.run(
+        [sys.executable, "-m", "deploy.cluster", str(tmp_path / "nothing")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert refused.returncode == EXIT_REFUSED
+    assert refused.stderr.splitlines()[-1].startswith("ResumeError: ")

@@ -20,6 +20,7 @@ from pathlib import Path
 import redis
 
 from deploy import supervise
+from deploy.decisions import RECENT_VERSIONS
 from deploy.rundir import RunDirectory
 from replay.redis_keys import RunKeys
 from tests.deploy.waiting import started, wait_for
@@ -147,9 +148,11 @@ def check_full(run: LiveRun, disk: SmallDisk) -> None:
         assert client.xrange(keys.stream("0"), count=1)
         announced = {int(v) for v in client.zrange(f"{keys.prefix}models", 0, -1)}
     manifest = run.directory.load()
-    # The other way round both may differ: a version is saved before the server has it and forgotten
-    # before the server drops it, and between the two the server may begin to refuse.
+    # The other way round both may differ: a version is saved before the server has it, and an old
+    # one forgotten before the server drops it; between the two the server may begin to refuse.
+    recent = sorted(manifest.models)[-RECENT_VERSIONS:]
     assert max(announced) <= manifest.newest
+    assert all(v < recent[0] for v in announced - manifest.models.keys())
     assert announced & manifest.models.keys()
     for record in manifest.models.values():
         run.directory.get(record.blob)
