@@ -47,6 +47,8 @@ TESTED_ELSEWHERE = ("cardleague migrate",)
 """Of the text; tests/deploy/test_migrate.py."""
 PROGRAMS = ("cardleague", "ray", "valkey-server", "openssl", "curl", "tar", "cp", "kill", "scp")
 NO_COMMANDS = ("text", "ini")
+LOOKS = "curl"
+"""In the block that looks at the new run; the next ones copy and stop it."""
 BLOCK_LIMIT_S = 400.0
 NAME = "kuhn"
 QUICK = {
@@ -212,6 +214,8 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 @pytest.mark.timeout(1200)
 def test_commands_of_the_manual_run_in_their_order(machines: Machines) -> None:
     warm_kernels()
+    first = RunDirectory(machines.folder / "head" / "runs" / NAME)
+    second = RunDirectory(machines.folder / "other" / "runs" / NAME)
     said = ""
     for block in blocks():
         if block.language == "console":
@@ -220,8 +224,9 @@ def test_commands_of_the_manual_run_in_their_order(machines: Machines) -> None:
         elif block.language == "bash":
             for machine in MACHINES if block.place == "all" else (block.place,):
                 said += machines.run(machine, block)
-    first = RunDirectory(machines.folder / "head" / "runs" / NAME)
-    second = RunDirectory(machines.folder / "other" / "runs" / NAME)
+            if LOOKS in block.text:
+                # A run is "running" once its learner answers; workers may still be loading.
+                wait_for(lambda: first.load().totals.games > 0, 200, "a snapshot with games")
     before = first.load()
     assert not first.is_live()
     assert second.is_live()
