@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -89,6 +90,9 @@ class Tally(NamedTuple):
     learner_cpu_s: float
 
 
+NOTHING = Tally(*[0] * len(Tally._fields))
+
+
 class Crew:
     """The owner's part: keeps one request in flight per process and counts."""
 
@@ -134,10 +138,9 @@ class Crew:
                 process.join()
             process.close()
 
-    @property
-    def learns(self) -> bool:
-        """Whether the learner has taken its first update."""
-        return self._updates > 0
+    def gained_on(self, tally: Tally) -> bool:
+        """Return whether there are further updates and accepted games since."""
+        return self._updates > tally.updates and self._accepted > tally.accepted
 
     def tally(self) -> Tally:
         """Return the totals of this moment."""
@@ -156,11 +159,14 @@ class Crew:
             learner_cpu_s=learner,
         )
 
-    def run(self, seconds: float, *, until_it_learns: bool = False) -> None:
-        """Keep everybody busy for so long. Raises RuntimeError when one is gone or silent."""
+    def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> None:
+        """Keep everybody busy for so long. Raises RuntimeError when one is gone or silent.
+
+        It may end as soon as ``until``.
+        """
         deadline = time.perf_counter() + seconds
         answered = time.perf_counter()
-        while time.perf_counter() < deadline and not (until_it_learns and self.learns):
+        while time.perf_counter() < deadline and not until():
             self._ask_idle()
             for connection in wait(list(self._connections.values()), 0.5):
                 name = next(n for n, c in self._connections.items() if c is connection)
@@ -228,11 +234,13 @@ def measure(setup: Setup) -> list[Figure]:
         Crew(config, server.url, server.pid) as crew,
     ):
         setup.say("playing until the learner begins")
-        crew.run(START_LIMIT_S, until_it_learns=True)
-        if not crew.learns:
-            raise RuntimeError(f"no update within {START_LIMIT_S:g} s")
+        crew.run(START_LIMIT_S, until=lambda: crew.gained_on(NOTHING))
         first = crew.tally()
+        if first.updates == 0:
+            raise RuntimeError(f"no update within {START_LIMIT_S:g} s")
         crew.run(setup.pick(60.0, 2.0))
+        # Two seconds are short on a machine that is busy with other things.
+        crew.run(START_LIMIT_S, until=lambda: crew.gained_on(first))
         last = crew.tally()
     return _rows(config, first, last)
 

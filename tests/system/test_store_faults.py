@@ -211,7 +211,7 @@ def test_workers_pause_at_60_percent_of_memory_and_the_advice_helps(live: Faults
         client.delete(key)
         wait_for(lambda: client.exists(key), AGAIN_S, "a model beside full streams")
         # Now there is no room at all.
-        live.set("maxmemory", "8mb")
+        live.set("maxmemory", str(client.info("memory")["used_memory"] // 2))
         with pytest.raises(redis.exceptions.OutOfMemoryError):
             client.set("cardleague:test", "x")
         paused = live.status()
