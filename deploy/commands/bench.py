@@ -26,8 +26,8 @@ def bench(
 
     Args:
         quick: Tiny sizes: shows that everything runs, not how fast.
-        only: Groups: play, playouts, network, decision, onnx, selfplay, learner, stream, ingest,
-            together.
+        only: Groups: play, levels, playouts, network, decision, onnx, selfplay, learner, stream,
+            ingest, together.
         model: Network of an exported model to search with; by default untrained weights.
         out: Document to write the figures into; what is written by hand there is kept.
         json: Print all figures as JSON.

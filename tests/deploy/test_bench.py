@@ -2,7 +2,8 @@
 
 * every group runs in its small form and gives figures above zero, with an estimate's bounds
 * replayed games count where they arrive, and figures of a run that lost some are refused
-* a group that lacks a package is named and left out; a group that does not exist is refused
+* a group that lacks a package is named and left out; one that does not exist is refused; the help
+  names all of them
 * processor time and wall clock make the rates that they should, better is above 1 both ways
 * a watched function is put back, and what it spends in another watched one is the other's
 * the document keeps what is written by hand, and a file that is no such document is left alone
@@ -189,6 +190,11 @@ def test_a_missing_package_leaves_its_group_out_by_name(monkeypatch: pytest.Monk
     assert report.figures == ()
     assert [skipped.group for skipped in report.skipped] == ["onnx", "learner"]
     assert all("torch is not installed" in skipped.reason for skipped in report.skipped)
+
+
+def test_the_help_names_every_group() -> None:
+    described = " ".join((bench.__doc__ or "").split())
+    assert f"Groups: {', '.join(suite.GROUPS)}." in described
 
 
 def test_an_unknown_group_is_refused_with_those_that_exist() -> None:
