@@ -26,7 +26,7 @@ import pytest
 
 from deploy.rundir import RunDirectory
 from engine.jit import cache_root
-from tests.deploy.waiting import ROOT, nothing_left, wait_for
+from tests.deploy.waiting import ROOT, files_with, nothing_left, wait_for
 from tests.system.running import warm_kernels
 from tests.system.tls import free_port
 
@@ -238,7 +238,8 @@ def test_commands_of_the_manual_run_in_their_order(machines: Machines) -> None:
     _stop(machines, second)
     assert "lost" not in (second.logs_path / "owner.log").read_text()
     password = (machines.folder / "redis" / "redis-password").read_text().strip()
-    assert _files_with(password, machines) == {"redis-password"}
+    found = [*files_with(password, machines.folder), *files_with(password, machines.ray_folder)]
+    assert {path.name for path in found} == {"redis-password"}
 
 
 def _stop(machines: Machines, directory: RunDirectory) -> None:
@@ -246,14 +247,3 @@ def _stop(machines: Machines, directory: RunDirectory) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, 15)
     wait_for(lambda: not directory.is_live(), 90, "the end of the run")
-
-
-def _files_with(secret: str, machines: Machines) -> set[str]:
-    """Return the names of all files of machines and Ray that hold ``secret``."""
-    found = set()
-    for folder in (machines.folder, machines.ray_folder):
-        for path in folder.rglob("*"):
-            with contextlib.suppress(OSError):
-                if path.is_file() and secret.encode() in path.read_bytes():
-                    found.add(path.name)
-    return found

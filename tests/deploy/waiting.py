@@ -31,6 +31,27 @@ def wait_for(condition: Callable[[], T | None], timeout_s: float, what: str) -> 
         time.sleep(0.02)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield what lies below ``folder`` and is no folder; files and folders may go meanwhile.
+
+    (``Path.rglob`` raises when a folder is removed while it looks.)
+    """
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
+def files_with(secret: str, folder: Path) -> list[Path]:
+    """Return the files below ``folder`` that hold ``secret``; at least one has to be there."""
+    found, num_read = [], 0
+    for path in files_below(folder):
+        with contextlib.suppress(OSError):  # sockets, and what is removed meanwhile
+            if path.is_file():
+                found += [path] if secret.encode() in path.read_bytes() else []
+                num_read += 1
+    assert num_read > 0, f"nothing to look at in {folder}"
+    return found
+
+
 def processes_of(folder: Path) -> list[psutil.Process]:
     """Return the running processes whose command line or working directory names ``folder``."""
     found = []

@@ -16,6 +16,7 @@ from deploy.rundir import RunDirectory
 from replay.embedded import read_record
 from replay.redis_admin import StreamStats, maxmemory, stream_stats
 from replay.redis_keys import RunKeys
+from tests.deploy.waiting import files_below
 
 _HOST = re.compile(r"^ray::(\w+)")
 _HOSTS = {"SelfPlayHost": "worker", "LearnerHost": "learner", "GateHost": "gate"}
@@ -42,10 +43,9 @@ def role_of(name: str, command: Iterable[str], *, pid: int, known: dict[int, str
 def folder_bytes(folder: Path) -> int:
     """Return the bytes of all files below ``folder`` (files come and go meanwhile)."""
     total = 0
-    for path in folder.rglob("*"):
+    for path in files_below(folder):
         with contextlib.suppress(OSError):
-            status = path.lstat()
-            total += status.st_size if not path.is_dir() else 0
+            total += path.lstat().st_size
     return total
 
 
